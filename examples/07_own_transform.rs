@@ -3,7 +3,7 @@
 
 use cutlet::{Device, Result};
 use cutlet_device::{Global, GlobalMut, PtxLibrary, block_idx, kernel, thread_idx};
-use cutlet_layout_core::{
+use cutlet_layout_core::{FragmentLayout, 
     Bound, Coord, Inner, L, MatrixInner, RowMajor, StaticLayout, Tensor, Tv, covers_exactly,
     tile_extent,
 };
@@ -21,7 +21,7 @@ struct Ring {
 
 impl Inner for Ring {
     type Offset = Coord;
-    type Bound<L: StaticLayout> = BoundRing<L>;
+    type Bound<L: FragmentLayout> = BoundRing<L>;
 
     const ORIGIN: Coord = RowMajor::ORIGIN;
 
@@ -29,7 +29,7 @@ impl Inner for Ring {
         self.plain.partition::<Thr, Val>(offset, thr)
     }
 
-    fn bind<L: StaticLayout>(&self, offset: Coord) -> BoundRing<L> {
+    fn bind<L: FragmentLayout>(&self, offset: Coord) -> BoundRing<L> {
         let plain = self.plain.bind::<L>(offset);
         BoundRing { plain, ring: *self }
     }

@@ -1,6 +1,6 @@
 //! Matrix instructions of every architecture, as a kernel sees them.
 
-use cutlet_layout_core::StaticLayout;
+use cutlet_layout_core::FragmentLayout;
 
 use crate::DeviceData;
 
@@ -21,5 +21,5 @@ pub trait MmaInstruction: Copy + 'static {
     /// The products that the instruction adds to each accumulator.
     const K: usize;
     /// The coordinates of a thread's accumulators, relative to its first one.
-    type Values: StaticLayout;
+    type Values: FragmentLayout;
 }

@@ -2,7 +2,102 @@
 
 use core::mem::MaybeUninit;
 
+use crate::text::Text;
 use crate::{StaticLayout, each};
+
+/// A static layout of a thread's values, for which a [`Fragment`] has registers.
+///
+/// The modes that [`L!`](crate::L) writes are such layouts, and so are tuples and compositions of them. A layout of your
+/// own says how many values it has, as an array of as many places:
+///
+/// ```
+/// use cutlet_layout_core::{Fragment, FragmentLayout, Layout, StaticLayout, layout};
+///
+/// #[derive(Clone, Copy)]
+/// struct Rows;
+///
+/// impl StaticLayout for Rows {
+///     const LAYOUT: Layout = layout!((2, 4):(8, 1));
+/// }
+/// impl FragmentLayout for Rows {
+///     type Storage = [(); 8]; // or [[(); 4]; 2]
+/// }
+/// assert_eq!(Fragment::<f32, Rows>::filled(1.5).get(7), 1.5);
+/// ```
+///
+/// Storage of another size does not compile when a fragment is made:
+///
+/// ```compile_fail,E0080
+/// # use cutlet_layout_core::{Fragment, FragmentLayout, Layout, StaticLayout, layout};
+/// # #[derive(Clone, Copy)]
+/// # struct Rows;
+/// # impl StaticLayout for Rows {
+/// #     const LAYOUT: Layout = layout!((2, 4):(8, 1));
+/// # }
+/// impl FragmentLayout for Rows {
+///     type Storage = [(); 6];
+/// }
+/// Fragment::<f32, Rows>::filled(1.5);
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not say how many registers its values take",
+    label = "a fragment needs a layout with storage",
+    note = "implement `FragmentLayout` for the layout: `type Storage = [(); N];`, where N is its number of elements"
+)]
+pub trait FragmentLayout: StaticLayout {
+    /// A place for each element of the layout's domain: `[(); 8]`, or arrays in one another.
+    type Storage: FragmentStorage;
+}
+
+/// The places of a fragment's values: `()` is one place, and `[S; N]` is N times those of `S`. A tuple has the product
+/// of its parts.
+///
+/// No other type can be storage. So storage of `T` consists of values of `T` alone: it is aligned for `T`, and threads
+/// may share it exactly if they may share `T`.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no storage of a fragment",
+    label = "storage is an array of places",
+    note = "write `[(); N]` for a layout of N elements"
+)]
+pub trait FragmentStorage: sealed::Places {}
+
+mod sealed {
+    /// What a type of storage is for values of any type.
+    pub trait Places: 'static {
+        /// How many values there are.
+        const COUNT: usize;
+        /// The values.
+        type Of<T: Copy>: Copy;
+    }
+}
+use sealed::Places;
+
+impl FragmentStorage for () {}
+impl Places for () {
+    const COUNT: usize = 1;
+    type Of<T: Copy> = T;
+}
+
+impl<S: FragmentStorage, const N: usize> FragmentStorage for [S; N] {}
+impl<S: Places, const N: usize> Places for [S; N] {
+    const COUNT: usize = N * S::COUNT;
+    type Of<T: Copy> = [S::Of<T>; N];
+}
+
+macro_rules! product {
+    ($($part:ident)+ => $values:ty) => {
+        impl<$($part: FragmentStorage),+> FragmentStorage for ($($part,)+) {}
+        impl<$($part: Places),+> Places for ($($part,)+) {
+            const COUNT: usize = 1 $(* $part::COUNT)+;
+            type Of<T: Copy> = $values;
+        }
+    };
+}
+product!(A => A::Of<T>);
+product!(A B => B::Of<A::Of<T>>);
+product!(A B C => C::Of<B::Of<A::Of<T>>>);
+product!(A B C D => D::Of<C::Of<B::Of<A::Of<T>>>>);
+product!(A B C D E => E::Of<D::Of<C::Of<B::Of<A::Of<T>>>>>);
 
 /// One `T` for each element of `L`, indexed by value index.
 ///
@@ -16,17 +111,31 @@ use crate::{StaticLayout, each};
 /// sums.set(3, 1.5);
 /// assert_eq!(sums.get(3), 1.5);
 /// ```
+///
+/// A fragment goes to another thread if its values may:
+///
+/// ```compile_fail,E0277
+/// use std::cell::Cell;
+/// use cutlet_layout_core::{Fragment, L};
+///
+/// let cell = Cell::new(0);
+/// let cells = Fragment::<&Cell<i32>, L!(2:1)>::filled(&cell);
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| cells.get(0).set(1));
+/// });
+/// ```
 #[derive(Clone, Copy)]
-pub struct Fragment<T: Copy, L: StaticLayout> {
+pub struct Fragment<T: Copy, L: FragmentLayout> {
     /// All values are initialised. They are written one by one, without a copy of the whole.
-    values: MaybeUninit<L::Storage<T>>,
+    values: MaybeUninit<Values<T, L>>,
 }
 
-impl<T: Copy, L: StaticLayout> Fragment<T, L> {
-    const EXACT: () = assert!(
-        size_of::<L::Storage<T>>() == L::SIZE * size_of::<T>(),
-        "a layout's Storage must hold exactly one value for each of its elements"
-    );
+/// The values of a fragment in memory: nothing but [`Places::COUNT`] values of `T` in a row.
+type Values<T, L> = <<L as FragmentLayout>::Storage as Places>::Of<T>;
+
+impl<T: Copy, L: FragmentLayout> Fragment<T, L> {
+    /// Every constructor asserts it.
+    const EXACT: () = assert_exact(<L::Storage as Places>::COUNT, L::SIZE);
 
     /// A fragment in which every value is `value`.
     #[inline(always)]
@@ -125,5 +234,28 @@ impl<T: Copy, L: StaticLayout> Fragment<T, L> {
             to.add(rest).copy_from_nonoverlapping(from.add(rest), by);
         }
         fragment
+    }
+}
+
+/// Panics unless there is a place for each element.
+const fn assert_exact(places: usize, elements: usize) {
+    if places != elements {
+        let mut text = Text::new();
+        text.str("a fragment's storage has ").number(places as i64);
+        text.str(" places, and its layout has ")
+            .number(elements as i64);
+        text.str(" elements: correct the layout's `type Storage`");
+        panic!("{}", text.as_str());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    #[should_panic(
+        expected = "a fragment's storage has 6 places, and its layout has 8 elements: correct the layout's `type Storage`"
+    )]
+    fn storage_of_another_size_is_refused_in_words() {
+        super::assert_exact(6, 8);
     }
 }

@@ -18,14 +18,14 @@ pub use strided::{AnyStrides, ColMajor, RowMajor, Strided};
 
 use crate::entry::entry;
 use crate::static_layout::{Coordinates, evaluate};
-use crate::{Coord, StaticLayout, tile_extent};
+use crate::{Coord, FragmentLayout, StaticLayout, tile_extent};
 
 /// A transform from coordinates to element indices of an [`Engine`](crate::Engine).
 pub trait Inner: Copy {
     /// A tensor's beginning in the transform's domain.
     type Offset: Copy;
     /// The transform bound to an offset and the outer layout `L`.
-    type Bound<L: StaticLayout>: Bound;
+    type Bound<L: FragmentLayout>: Bound;
 
     /// The beginning of the whole tensor.
     const ORIGIN: Self::Offset;
@@ -47,7 +47,7 @@ pub trait Inner: Copy {
     ) -> Self::Offset;
 
     /// Binds the transform: computes everything that all values of `L` share.
-    fn bind<L: StaticLayout>(&self, offset: Self::Offset) -> Self::Bound<L>;
+    fn bind<L: FragmentLayout>(&self, offset: Self::Offset) -> Self::Bound<L>;
 }
 
 /// An [`Inner`] whose domain is a matrix with run-time extents, from which tiles are taken.

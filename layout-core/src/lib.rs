@@ -118,7 +118,7 @@ pub use divisor::{Divide, Divisor};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use engine::Line;
 pub use engine::{Engine, EngineMut};
-pub use fragment::Fragment;
+pub use fragment::{Fragment, FragmentLayout, FragmentStorage};
 pub use inner::{
     AnyStrides, Bound, BoundGather, ColMajor, Fixed, Gather, Inner, MatrixInner, NoSwizzle,
     RowIndex, RowMajor, StaticSwizzle, Strided, Sw,

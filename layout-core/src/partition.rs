@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use crate::entry::{entry, set_entry};
-use crate::{Engine, EngineMut, StaticLayout};
+use crate::{Engine, EngineMut, FragmentLayout, StaticLayout};
 
 /// A thread-value layout over the coordinates of a tile.
 ///
@@ -14,14 +14,16 @@ pub trait ThreadValue: Copy + 'static {
     /// From thread index to tile coordinates.
     type Thr: StaticLayout;
     /// From value index to tile coordinates.
-    type Val: StaticLayout;
+    type Val: FragmentLayout;
     /// How many values one memory access moves.
     type Width: AccessWidth;
 }
 
 /// The width of a memory access, as a type. Stable Rust does not let generic code pass a type
 /// parameter's constant as a const argument; it can call the functions of a type instead.
-pub trait AccessWidth: Copy + 'static {
+///
+/// [`Width`] alone implements it: tensors rely on it to access no more than [`VALUES`](Self::VALUES).
+pub trait AccessWidth: Copy + sealed::Width + 'static {
     /// Values per access: 1, 2, 4, 8 or 16.
     const VALUES: usize;
 
@@ -59,9 +61,15 @@ pub trait AccessWidth: Copy + 'static {
     unsafe fn store<E: EngineMut>(engine: E, index: i64, value: impl FnMut(usize) -> E::Element);
 }
 
+mod sealed {
+    pub trait Width {}
+}
+
 /// Accesses of `N` values.
 #[derive(Clone, Copy, Debug)]
 pub struct Width<const N: usize>;
+
+impl<const N: usize> sealed::Width for Width<N> {}
 
 impl<const N: usize> AccessWidth for Width<N> {
     const VALUES: usize = N;
@@ -136,7 +144,9 @@ impl<const N: usize> AccessWidth for Width<N> {
 #[derive(Clone, Copy, Debug)]
 pub struct Tv<Thr, Val, const WIDTH: usize = 1>(PhantomData<(Thr, Val)>);
 
-impl<Thr: StaticLayout, Val: StaticLayout, const WIDTH: usize> ThreadValue for Tv<Thr, Val, WIDTH> {
+impl<Thr: StaticLayout, Val: FragmentLayout, const WIDTH: usize> ThreadValue
+    for Tv<Thr, Val, WIDTH>
+{
     type Thr = Thr;
     type Val = Val;
     type Width = Width<WIDTH>;

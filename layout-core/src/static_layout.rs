@@ -18,19 +18,30 @@ use core::marker::PhantomData;
 use crate::entry::entry;
 use crate::error::or_panic;
 use crate::layout::LayoutBuilder;
-use crate::{Basis, Int, Layout, composition};
+use crate::{Basis, FragmentLayout, Int, Layout, composition};
 
 /// A layout that is known to the compiler.
 ///
-/// `Storage<T>` holds exactly one `T` for each element of the layout's domain; it is what a
-/// register [`Fragment`](crate::Fragment) is made of.
+/// A layout of your own is a type that names one:
+///
+/// ```
+/// use cutlet_layout_core::{Layout, StaticLayout, composition, layout};
+///
+/// #[derive(Clone, Copy)]
+/// struct EveryOther;
+///
+/// impl StaticLayout for EveryOther {
+///     const LAYOUT: Layout = composition(&layout!((4, 8):(8, 1)), &layout!(16:2));
+/// }
+/// assert_eq!(EveryOther::SIZE, 16);
+/// ```
+///
+/// A layout of a thread's values is a [`FragmentLayout`], too.
 pub trait StaticLayout: Copy + 'static {
     /// The layout.
     const LAYOUT: Layout;
     /// The number of elements in the layout's domain.
     const SIZE: usize = Self::LAYOUT.size() as usize;
-    /// Exactly [`SIZE`](Self::SIZE) values of `T`.
-    type Storage<T: Copy>: Copy;
 }
 
 /// The mode `S:D`.
@@ -43,27 +54,36 @@ pub struct E<const S: usize, const D: i64, const B: usize>;
 
 impl<const S: usize, const D: i64> StaticLayout for M<S, D> {
     const LAYOUT: Layout = Layout::static_mode(S as i64, D);
-    type Storage<T: Copy> = [T; S];
+}
+
+impl<const S: usize, const D: i64> FragmentLayout for M<S, D> {
+    type Storage = [(); S];
 }
 
 impl<const S: usize, const D: i64, const B: usize> StaticLayout for E<S, D, B> {
     const LAYOUT: Layout = Layout::static_basis_mode(S as i64, D, B);
-    type Storage<T: Copy> = [T; S];
+}
+
+impl<const S: usize, const D: i64, const B: usize> FragmentLayout for E<S, D, B> {
+    type Storage = [(); S];
 }
 
 macro_rules! concatenation {
-    ($($name:ident)+ => $storage:ty) => {
+    ($($name:ident)+) => {
         impl<$($name: StaticLayout),+> StaticLayout for ($($name,)+) {
             const LAYOUT: Layout = Layout::concat(&[$($name::LAYOUT),+]);
-            type Storage<T: Copy> = $storage;
+        }
+
+        impl<$($name: FragmentLayout),+> FragmentLayout for ($($name,)+) {
+            type Storage = ($($name::Storage,)+);
         }
     };
 }
-concatenation!(A0 => A0::Storage<T>);
-concatenation!(A0 A1 => A1::Storage<A0::Storage<T>>);
-concatenation!(A0 A1 A2 => A2::Storage<A1::Storage<A0::Storage<T>>>);
-concatenation!(A0 A1 A2 A3 => A3::Storage<A2::Storage<A1::Storage<A0::Storage<T>>>>);
-concatenation!(A0 A1 A2 A3 A4 => A4::Storage<A3::Storage<A2::Storage<A1::Storage<A0::Storage<T>>>>>);
+concatenation!(A0);
+concatenation!(A0 A1);
+concatenation!(A0 A1 A2);
+concatenation!(A0 A1 A2 A3);
+concatenation!(A0 A1 A2 A3 A4);
 
 /// `A ∘ B`, as a type: the [`composition`] of their layouts.
 #[derive(Clone, Copy, Debug)]
@@ -71,7 +91,10 @@ pub struct Composition<A, B>(PhantomData<(A, B)>);
 
 impl<A: StaticLayout, B: StaticLayout> StaticLayout for Composition<A, B> {
     const LAYOUT: Layout = composition(&A::LAYOUT, &B::LAYOUT);
-    type Storage<T: Copy> = B::Storage<T>;
+}
+
+impl<A: StaticLayout, B: FragmentLayout> FragmentLayout for Composition<A, B> {
+    type Storage = B::Storage;
 }
 
 /// The layout that maps the coordinates of `outer` through `inner`: a step along coordinate `b` of

@@ -7,8 +7,8 @@ use crate::inner::{Bound, Gather, Inner, MatrixInner, RowIndex};
 use crate::partition::AccessWidth;
 use crate::tile::{Extents, matrix_extents};
 use crate::{
-    Coord, Engine, EngineMut, Fragment, KnownExtent, Layout, StaticLayout, ThreadIndex,
-    ThreadValue, TileIndex, Whole, each, tile_extent, tile_origin,
+    Coord, Engine, EngineMut, Fragment, FragmentLayout, KnownExtent, Layout, StaticLayout,
+    ThreadIndex, ThreadValue, TileIndex, Whole, each, tile_extent, tile_origin,
 };
 
 /// A tensor as a kernel sees it: memory, an inner transform, and an offset in the transform's
@@ -43,7 +43,8 @@ impl<E: Engine, I: Inner> Tensor<E, I> {
     /// # Safety
     /// For as long as the tensor and its copies are used:
     /// - Every element to which `inner` maps a coordinate of its domain is accessible through
-    ///   `engine`, without a data race.
+    ///   `engine`, without a data race. Which ones these are, `inner` says by [`Bound`]: an [`Inner`] of your own is part
+    ///   of the promise.
     /// - The vector accesses of thread-value layouts are aligned. If one begins inside the extents
     ///   and ends outside, the elements outside are accessible, too.
     /// - Tiles and threads' shares begin at coordinates that are not negative and fit 31 bits. The
@@ -274,7 +275,6 @@ struct Accesses<L, W>(PhantomData<(L, W)>);
 
 impl<L: StaticLayout, W: AccessWidth> StaticLayout for Accesses<L, W> {
     const LAYOUT: Layout = Layout::static_mode((L::SIZE / W::VALUES) as i64, W::VALUES as i64);
-    type Storage<T: Copy> = L::Storage<T>;
 }
 
 /// A thread's share of a tile: values in memory, by value index.
@@ -353,7 +353,7 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
     /// `first` on. With a constant `first` the check costs nothing.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn load_into<L: StaticLayout>(&self, values: &mut Fragment<E::Element, L>, first: usize) {
+    pub fn load_into<L: FragmentLayout>(&self, values: &mut Fragment<E::Element, L>, first: usize) {
         on_behalf_of_caller!(self.engine);
         const { Self::WIDTH_FITS }
         const {
@@ -516,7 +516,7 @@ impl<E: EngineMut, I: Inner, C: ThreadValue> Partition<E, I, C> {
     /// Writes all values that lie inside the tensor.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn store<L: StaticLayout>(&self, values: &Fragment<E::Element, L>) {
+    pub fn store<L: FragmentLayout>(&self, values: &Fragment<E::Element, L>) {
         const {
             assert!(
                 L::SIZE == C::Val::SIZE,

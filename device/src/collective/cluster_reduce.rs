@@ -5,7 +5,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_layout_core::{Fragment, StaticLayout};
+use cutlet_layout_core::{Fragment, FragmentLayout, StaticLayout};
 
 use super::fragment_words::{WORD, first_of_word, set_word, word_of, words};
 use crate::sm90::{
@@ -131,7 +131,7 @@ pub struct DsmemSender<L> {
     parity: u32,
 }
 
-impl<L: StaticLayout> DsmemSender<L> {
+impl<L: FragmentLayout> DsmemSender<L> {
     /// Sends each thread's fragment to the thread of the receiving warpgroup with the same index. It first waits until
     /// the previous fragments have been received. All threads of the warpgroup call it.
     #[inline(always)]
@@ -173,7 +173,7 @@ pub struct DsmemReceiver<L> {
     parity: u32,
 }
 
-impl<L: StaticLayout> DsmemReceiver<L> {
+impl<L: FragmentLayout> DsmemReceiver<L> {
     /// Waits for the fragment from the thread with the same index. All threads of the warpgroup call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -229,7 +229,7 @@ pub struct ClusterReduce<L> {
     receiver: DsmemReceiver<L>,
 }
 
-impl<L: StaticLayout> ClusterReduce<L> {
+impl<L: FragmentLayout> ClusterReduce<L> {
     /// Adds the other block's accumulators to these, or sends these to the other block. Returns whether these are now
     /// complete. All threads of the warpgroup call it.
     #[inline(always)]

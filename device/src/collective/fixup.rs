@@ -7,7 +7,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_layout_core::{Fragment, StaticLayout, each};
+use cutlet_layout_core::{Fragment, FragmentLayout, each};
 
 use super::Share;
 use super::fragment_words::{WORD, first_of_word, set_word, word_of, words};
@@ -72,7 +72,7 @@ pub struct Fixup<L> {
     layout: PhantomData<L>,
 }
 
-impl<L: StaticLayout> Fixup<L> {
+impl<L: FragmentLayout> Fixup<L> {
     /// Values of an M atom's partials.
     pub const VALUES: usize = L::SIZE * WARPGROUP_SIZE as usize;
     const WORDS: usize = words::<L>();

@@ -1,7 +1,7 @@
 //! The memory layout of a warpgroup's fragments that another warpgroup reads: the first four values of each thread,
 //! then the next four. So neighbouring threads access neighbouring words of 16 bytes.
 
-use cutlet_layout_core::{Fragment, StaticLayout};
+use cutlet_layout_core::{Fragment, FragmentLayout, StaticLayout};
 
 use crate::sm90::{WARPGROUP_SIZE, WarpgroupThread};
 
@@ -26,7 +26,7 @@ pub(super) fn first_of_word(word: usize, thread: WarpgroupThread) -> i64 {
 
 /// Word `word` of a fragment.
 #[inline(always)]
-pub(super) fn word_of<L: StaticLayout>(values: &Fragment<f32, L>, word: usize) -> [f32; WORD] {
+pub(super) fn word_of<L: FragmentLayout>(values: &Fragment<f32, L>, word: usize) -> [f32; WORD] {
     let first = WORD * word;
     [
         values.get(first),
@@ -38,7 +38,7 @@ pub(super) fn word_of<L: StaticLayout>(values: &Fragment<f32, L>, word: usize) -
 
 /// Replaces word `word` of a fragment.
 #[inline(always)]
-pub(super) fn set_word<L: StaticLayout>(
+pub(super) fn set_word<L: FragmentLayout>(
     values: &mut Fragment<f32, L>,
     word: usize,
     four: [f32; WORD],

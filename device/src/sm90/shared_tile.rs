@@ -72,7 +72,6 @@ impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize, const SWIZZLE
     StaticLayout for OperandLayout<T, J, MN, K, SWIZZLE_BYTES>
 {
     const LAYOUT: Layout = tile_layout::<T>(J::IS_K_MAJOR, [MN, K], SWIZZLE_BYTES);
-    type Storage<V: Copy> = [[V; MN]; K];
 }
 
 /// A layout of tiles that TMA copies: an [`OperandLayout`].

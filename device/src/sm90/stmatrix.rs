@@ -136,7 +136,6 @@ impl<T: StaticLayout> StaticLayout for Lanes<T> {
         (false, 16) => <L!(((8, 2, 2), 4):((1@1, 8@0, 8@1), 16@0))>::LAYOUT,
         (false, _) => <L!(((8, 2, 2), 4):((1@1, 8@0, 0@1), 16@0))>::LAYOUT,
     };
-    type Storage<V: Copy> = [V; 128];
 }
 
 /// The first column of each [`stmatrix`] of a warp, which stores [`width`] columns of the tile `T`.
@@ -148,7 +147,6 @@ impl<T: StaticLayout> StaticLayout for Matrices<T> {
         let width = width(&T::LAYOUT);
         Layout::static_basis_mode(T::LAYOUT.mode(1).size() / width as i64, width as i64, 1)
     };
-    type Storage<V: Copy> = T::Storage<V>;
 }
 
 /// The columns that one `stmatrix` stores.

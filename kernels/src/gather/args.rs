@@ -1,7 +1,7 @@
 //! Arguments of an operation on rows: extents, the type of the indices, and what an index outside of the table means.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, atomic_min};
-use cutlet_layout_core::{BoundGather, Divisor, Gather, Raster, RowMajor, StaticLayout};
+use cutlet_layout_core::{BoundGather, Divisor, FragmentLayout, Gather, Raster, RowMajor};
 
 use super::Indices;
 
@@ -79,7 +79,7 @@ pub unsafe fn report_miss(first_miss: GlobalMut<u64>, row: i64) {
 /// # Safety
 /// As [`report_miss`].
 #[inline(always)]
-pub unsafe fn report_misses<L: StaticLayout>(
+pub unsafe fn report_misses<L: FragmentLayout>(
     out_of_range: OutOfRange,
     rows: &BoundGather<L>,
     first_miss: GlobalMut<u64>,

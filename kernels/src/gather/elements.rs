@@ -2,8 +2,8 @@
 
 use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, instantiate, thread_idx};
 use cutlet_layout_core::{
-    Bound, Coord, Divide, Divisor, Engine, Fragment, Inner, MatrixInner, Raster, RowMajor,
-    StaticLayout, Tensor, each, tiles,
+    Bound, Coord, Divide, Divisor, Engine, Fragment, FragmentLayout, Inner, MatrixInner, Raster,
+    RowMajor, StaticLayout, Tensor, each, tiles,
 };
 
 use super::args::report_miss;
@@ -72,7 +72,7 @@ impl NamedElements {
 
 impl Inner for NamedElements {
     type Offset = Coord;
-    type Bound<L: StaticLayout> = BoundElements<L>;
+    type Bound<L: FragmentLayout> = BoundElements<L>;
 
     const ORIGIN: Coord = RowMajor::ORIGIN;
 
@@ -82,7 +82,7 @@ impl Inner for NamedElements {
     }
 
     #[inline(always)]
-    fn bind<L: StaticLayout>(&self, offset: Coord) -> BoundElements<L> {
+    fn bind<L: FragmentLayout>(&self, offset: Coord) -> BoundElements<L> {
         let plain = self.plain.bind::<L>(offset);
         let named = Fragment::<i64, L>::from_fn(|v| {
             let at = plain.base() + plain.index(v);
@@ -110,13 +110,13 @@ impl MatrixInner for NamedElements {
 
 /// [`NamedElements`], bound: the index of each value has been read.
 #[derive(Clone, Copy)]
-pub struct BoundElements<L: StaticLayout> {
+pub struct BoundElements<L: FragmentLayout> {
     plain: <RowMajor as Inner>::Bound<L>,
     elements: Fragment<i64, L>,
     exist: Fragment<bool, L>,
 }
 
-impl<L: StaticLayout> BoundElements<L> {
+impl<L: FragmentLayout> BoundElements<L> {
     /// Calls `f(position)` for the index of each value that lies in the matrix, but names no element of the table.
     #[inline(always)]
     pub fn each_miss(&self, mut f: impl FnMut(i64)) {
@@ -128,7 +128,7 @@ impl<L: StaticLayout> BoundElements<L> {
     }
 }
 
-impl<L: StaticLayout> Bound for BoundElements<L> {
+impl<L: FragmentLayout> Bound for BoundElements<L> {
     const RUN: usize = 1;
 
     #[inline(always)]

@@ -8,7 +8,7 @@ use cutlet_device::{
     shfl_xor, thread_idx, warp_sum,
 };
 use cutlet_layout_core::{
-    Bound, Divide, Divisor, Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv,
+    Bound, Divide, Divisor, Fragment, FragmentLayout, L, RowMajor, Tensor, ThreadValue, Tv,
     covers_exactly, each, tile_extent,
 };
 
@@ -154,7 +154,7 @@ unsafe fn top_k<T: Float + Default>(
 
 /// The best of a lane's values that are free. Without one, an expert beyond all others.
 #[inline(always)]
-fn best_of_lane<V: StaticLayout>(
+fn best_of_lane<V: FragmentLayout>(
     held: &Fragment<f32, V>,
     free: &Fragment<bool, V>,
     expert: impl Fn(usize) -> i32,

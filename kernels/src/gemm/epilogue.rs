@@ -13,7 +13,7 @@ use core::array;
 
 use cutlet_device::DeviceData;
 use cutlet_device::collective::Group;
-use cutlet_layout_core::{Coord, Fragment, StaticLayout, each};
+use cutlet_layout_core::{Coord, Fragment, FragmentLayout, each};
 
 pub use activation::{
     Activation, AnyActivation, AtLeast, Gelu, GeluForBf16, Relu, Silu, gelu, gelu_exact, relu, silu,
@@ -161,7 +161,7 @@ pub trait Epilogue: DeviceData {
 
 /// Applies the epilogue without old elements. The thread's value `v` is at `at(v)`.
 #[inline(always)]
-pub(super) fn apply<Epi: Epilogue, L: StaticLayout>(
+pub(super) fn apply<Epi: Epilogue, L: FragmentLayout>(
     epilogue: Epi,
     accumulators: &mut Fragment<Epi::Acc, L>,
     at: impl Fn(usize) -> Coord,
@@ -172,7 +172,7 @@ pub(super) fn apply<Epi: Epilogue, L: StaticLayout>(
 /// Applies the epilogue without old elements to four neighbours in each of four rows. The thread's value `v` is at
 /// `at(v)`, and its first columns are multiples of two. All reads of operands are in flight at the same time.
 #[inline(always)]
-pub(super) fn apply_fours<Epi: Epilogue, L: StaticLayout>(
+pub(super) fn apply_fours<Epi: Epilogue, L: FragmentLayout>(
     epilogue: Epi,
     accumulators: &Fragment<Epi::Acc, L>,
     at: impl Fn(usize) -> Coord,

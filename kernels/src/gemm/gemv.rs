@@ -11,7 +11,8 @@ use cutlet_device::{
     sync_threads, thread_idx, warp_idx, warp_sum,
 };
 use cutlet_layout_core::{
-    AnyStrides, Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, each, tiles,
+    AnyStrides, Fragment, FragmentLayout, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, each,
+    tiles,
 };
 
 use super::epilogue::{ElementC, Epilogue, Fused};
@@ -62,7 +63,7 @@ pub trait Shape {
     /// A thread's columns.
     type Columns: StaticLayout;
     /// The tile of C, whose elements each thread has a part of: (rows, vectors).
-    type Sums: StaticLayout;
+    type Sums: FragmentLayout;
     /// The thread that stores each of them.
     type OfSums: ThreadValue;
     /// The sums of a warp: (1, sums).

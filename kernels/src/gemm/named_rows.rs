@@ -4,7 +4,7 @@
 use cutlet_device::{DeviceData, Global, GlobalMut};
 #[cfg(not(target_arch = "nvptx64"))]
 use cutlet_layout_core::Line;
-use cutlet_layout_core::{BoundGather, Coord, Engine, Gather, StaticLayout};
+use cutlet_layout_core::{BoundGather, Coord, Engine, FragmentLayout, Gather};
 
 use crate::gather::{Indices, OutOfRange, report_miss};
 
@@ -64,7 +64,7 @@ impl NamedRows {
     /// # Safety
     /// `first_miss` must have an element, which other threads access by atomic operations only.
     #[inline(always)]
-    pub unsafe fn report_misses<L: StaticLayout>(&self, first: i32, rows: &BoundGather<L>) {
+    pub unsafe fn report_misses<L: FragmentLayout>(&self, first: i32, rows: &BoundGather<L>) {
         if self.out_of_range.is_error() {
             rows.each_missing_row(|row| {
                 // SAFETY: as promised by the caller.

@@ -9,8 +9,8 @@ use cutlet_device::sm90::{
 };
 use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, instantiate, sync_threads};
 use cutlet_layout_core::{
-    AccessWidth, AnyStrides, Divisor, E, Engine, Fragment, L, MatrixInner, NoSwizzle, Raster,
-    RowMajor, StaticLayout, Tensor, ThreadValue, Width, each, tiles,
+    AccessWidth, AnyStrides, Divisor, E, Engine, Fragment, FragmentLayout, L, MatrixInner,
+    NoSwizzle, Raster, RowMajor, StaticLayout, Tensor, ThreadValue, Width, each, tiles,
 };
 
 use super::epilogue::{Accumulator, ElementC, Epilogue, Fused, Scale};
@@ -35,7 +35,7 @@ type Fours<Acc> = <Acc as Accumulator>::Fours;
 /// An accumulator of which a thread has the reads of several splits in flight at a time.
 trait Batched: Accumulator {
     /// These splits.
-    type Batch: StaticLayout;
+    type Batch: FragmentLayout;
 }
 
 macro_rules! batched {

@@ -7,7 +7,7 @@ use super::{Bound, Inner};
 use crate::entry::entry;
 use crate::static_layout::evaluate;
 use crate::tile::reach;
-use crate::{Layout, StaticLayout, Swizzle, compose_coordinates};
+use crate::{FragmentLayout, Layout, StaticLayout, Swizzle, compose_coordinates};
 use core::marker::PhantomData;
 
 /// A swizzle known to the compiler.
@@ -75,12 +75,21 @@ impl<L: StaticLayout, W: StaticSwizzle> Fixed<L, W> {
     pub fn new() -> Self {
         Self(PhantomData)
     }
+
+    /// The transform bound to an offset and the outer layout `O`, of which no fragment is made.
+    #[inline(always)]
+    pub fn bind<O: StaticLayout>(&self, offset: u32) -> BoundFixed<L, W, O> {
+        BoundFixed {
+            start: W::apply(offset),
+            layouts: PhantomData,
+        }
+    }
 }
 
 impl<L: StaticLayout, W: StaticSwizzle> Inner for Fixed<L, W> {
     /// An element index before the swizzle.
     type Offset = u32;
-    type Bound<O: StaticLayout> = BoundFixed<L, W, O>;
+    type Bound<O: FragmentLayout> = BoundFixed<L, W, O>;
 
     const ORIGIN: u32 = 0;
 
@@ -101,11 +110,8 @@ impl<L: StaticLayout, W: StaticSwizzle> Inner for Fixed<L, W> {
     }
 
     #[inline(always)]
-    fn bind<O: StaticLayout>(&self, offset: u32) -> BoundFixed<L, W, O> {
-        BoundFixed {
-            start: W::apply(offset),
-            layouts: PhantomData,
-        }
+    fn bind<O: FragmentLayout>(&self, offset: u32) -> BoundFixed<L, W, O> {
+        self.bind::<O>(offset)
     }
 }
 
@@ -115,7 +121,6 @@ struct InMemory<L, O>(PhantomData<(L, O)>);
 
 impl<L: StaticLayout, O: StaticLayout> StaticLayout for InMemory<L, O> {
     const LAYOUT: Layout = compose_coordinates(&L::LAYOUT, &O::LAYOUT);
-    type Storage<T: Copy> = O::Storage<T>;
 }
 
 /// The check that thread and value coordinates lie inside `L`, and that a thread's and a value's

@@ -2,7 +2,7 @@
 
 use super::{Bound, Bounds, Inner, MatrixInner, coordinate, run_along, thread_offset};
 use crate::static_layout::Coordinates;
-use crate::{Coord, Engine, Fragment, StaticLayout};
+use crate::{Coord, Engine, Fragment, FragmentLayout, StaticLayout};
 use core::marker::PhantomData;
 
 /// An integer type that indexes rows.
@@ -80,7 +80,7 @@ impl<X: Engine<Element: RowIndex>> Gather<X> {
 
 impl<X: Engine<Element: RowIndex>> Inner for Gather<X> {
     type Offset = Coord;
-    type Bound<L: StaticLayout> = BoundGather<L>;
+    type Bound<L: FragmentLayout> = BoundGather<L>;
 
     const ORIGIN: Coord = [0, 0];
 
@@ -95,7 +95,7 @@ impl<X: Engine<Element: RowIndex>> Inner for Gather<X> {
     }
 
     #[inline(always)]
-    fn bind<L: StaticLayout>(&self, offset: Coord) -> BoundGather<L> {
+    fn bind<L: FragmentLayout>(&self, offset: Coord) -> BoundGather<L> {
         let bounds = Bounds::new(self.extent, offset);
         let mut rows = Fragment::<Row, L>::filled(Row {
             start: 0,
@@ -142,13 +142,13 @@ struct Row {
 
 /// [`Gather`], bound: each distinct row's index has been read once.
 #[derive(Clone, Copy)]
-pub struct BoundGather<L: StaticLayout> {
+pub struct BoundGather<L: FragmentLayout> {
     rows: Fragment<Row, L>,
     bounds: Bounds,
     origin: Coord,
 }
 
-impl<L: StaticLayout> BoundGather<L> {
+impl<L: FragmentLayout> BoundGather<L> {
     /// The coordinate of value `v` in the gathered matrix; it may lie beyond the extents.
     #[inline(always)]
     pub fn coordinate(&self, v: usize) -> Coord {
@@ -181,7 +181,7 @@ impl<L: StaticLayout> BoundGather<L> {
     }
 }
 
-impl<L: StaticLayout> Bound for BoundGather<L> {
+impl<L: FragmentLayout> Bound for BoundGather<L> {
     const RUN: usize = run_along::<L>(1);
 
     #[inline(always)]

@@ -1,7 +1,7 @@
 //! The strided inner transform: a matrix in memory with a leading dimension known at run time.
 
 use super::{Bound, Bounds, Inner, MatrixInner, coordinate, run_along, thread_offset};
-use crate::{Coord, StaticLayout};
+use crate::{Coord, FragmentLayout, StaticLayout};
 use core::marker::PhantomData;
 
 /// A matrix that is contiguous along direction `C` (0: down a column, 1: along a row) and steps by
@@ -32,7 +32,7 @@ impl<const C: usize> Strided<C> {
 
 impl<const C: usize> Inner for Strided<C> {
     type Offset = Coord;
-    type Bound<L: StaticLayout> = BoundStrided<C, L>;
+    type Bound<L: FragmentLayout> = BoundStrided<C, L>;
 
     const ORIGIN: Coord = [0, 0];
 
@@ -47,7 +47,7 @@ impl<const C: usize> Inner for Strided<C> {
     }
 
     #[inline(always)]
-    fn bind<L: StaticLayout>(&self, offset: Coord) -> BoundStrided<C, L> {
+    fn bind<L: FragmentLayout>(&self, offset: Coord) -> BoundStrided<C, L> {
         BoundStrided {
             base: self.index(offset),
             ld: self.ld,
@@ -148,7 +148,7 @@ impl AnyStrides {
 
 impl Inner for AnyStrides {
     type Offset = Coord;
-    type Bound<L: StaticLayout> = BoundAnyStrides<L>;
+    type Bound<L: FragmentLayout> = BoundAnyStrides<L>;
 
     const ORIGIN: Coord = [0, 0];
 
@@ -163,7 +163,7 @@ impl Inner for AnyStrides {
     }
 
     #[inline(always)]
-    fn bind<L: StaticLayout>(&self, offset: Coord) -> BoundAnyStrides<L> {
+    fn bind<L: FragmentLayout>(&self, offset: Coord) -> BoundAnyStrides<L> {
         BoundAnyStrides {
             base: self.index(offset),
             strides: self.strides,

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use cutlet_device::collective::*;
 use cutlet_device::sm90::*;
 use cutlet_device::{GlobalMut, block_idx};
-use cutlet_layout_core::{Fragment, L, StaticLayout, each};
+use cutlet_layout_core::{Fragment, FragmentLayout, L, each};
 
 use crate::fixture::launch;
 
 /// Adds these partials, one for each split, at each of several M atoms. Each split is the last block to arrive in one
 /// of the launches. Checks that one block has `sum`, by warps.
-fn check_fixup<Values: StaticLayout>(partials: &[f32], sum: f32) {
+fn check_fixup<Values: FragmentLayout>(partials: &[f32], sum: f32) {
     const TILES: u32 = 3;
     const M_ATOMS: u32 = 2;
     const ATOMS: usize = (TILES * M_ATOMS) as usize;

@@ -2,7 +2,7 @@
 
 use core::array;
 
-use cutlet_layout_core::{Coord, Fragment, StaticLayout};
+use cutlet_layout_core::{Coord, Fragment, FragmentLayout};
 
 use super::{Epilogue, Pair};
 
@@ -51,7 +51,7 @@ impl<Epi: Epilogue> EpilogueOperands<Epi> {
     /// Applies the epilogue to the accumulators of the `nth` [`COLUMNS`] columns. `nth` is a constant once loops are
     /// unrolled.
     #[inline(always)]
-    pub(in crate::gemm) fn apply<L: StaticLayout>(
+    pub(in crate::gemm) fn apply<L: FragmentLayout>(
         &self,
         epilogue: Epi,
         accumulators: &mut Fragment<Epi::Acc, L>,

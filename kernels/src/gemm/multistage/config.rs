@@ -4,7 +4,9 @@ use core::marker::PhantomData;
 
 use cutlet_device::collective::Groups;
 use cutlet_device::{DeviceData, Shared, SharedStorage, SharedUnion, ThreadIdx};
-use cutlet_layout_core::{Divisor, Fixed, Fragment, Raster, StaticLayout, Tensor, ThreadValue};
+use cutlet_layout_core::{
+    Divisor, Fixed, Fragment, FragmentLayout, Raster, StaticLayout, Tensor, ThreadValue,
+};
 
 use super::staging::{Staging, StridedMajor};
 use super::store::SubtileStorage;
@@ -43,7 +45,7 @@ pub trait Product: Copy + 'static {
     /// The type of the accumulators.
     type Acc: Accumulator;
     /// A thread's accumulators: those of the first epilogue subtile, then those of the next.
-    type Values: StaticLayout;
+    type Values: FragmentLayout;
     /// Thread-value layout of an epilogue subtile for a warp.
     type Subtile: ThreadValue;
     /// Rows and columns of an epilogue subtile.

@@ -162,5 +162,4 @@ impl<S: Staging> StaticLayout for KTile<S> {
         Layout::static_basis_mode(S::Layout::LAYOUT.mode(0).size(), 1, 0),
         Layout::static_basis_mode(S::Layout::LAYOUT.mode(1).size(), 1, 1),
     ]);
-    type Storage<T: Copy> = [T; 256];
 }

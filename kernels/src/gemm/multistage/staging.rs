@@ -10,8 +10,8 @@
 use cutlet_device::sm90::{KMajor, Major, MnMajor};
 use cutlet_device::{DeviceData, Global, ThreadIdx};
 use cutlet_layout_core::{
-    ColMajor, Coord, Engine, MatrixInner, Partition, RowMajor, StaticLayout, StaticSwizzle,
-    Strided, Tensor, ThreadValue,
+    ColMajor, Coord, Engine, FragmentStorage, MatrixInner, Partition, RowMajor, StaticLayout,
+    StaticSwizzle, Strided, Tensor, ThreadValue,
 };
 use half::{bf16, f16};
 
@@ -113,7 +113,7 @@ pub trait GlobalMajor: Major {
     /// The matrix, of (mn, k).
     type Matrix: MatrixInner;
     /// Storage of something for each of a thread's values. It must be exact where rows are named.
-    type Values<V: core::marker::Copy>: core::marker::Copy;
+    type Values: FragmentStorage;
     /// What a thread keeps of its accesses by `C` from one k-tile to the next.
     type Start<E: Engine, C: ThreadValue>: core::marker::Copy;
 
@@ -143,7 +143,7 @@ macro_rules! strided_major {
     ($major:ident: $matrix:ident, ld $ld:literal) => {
         impl GlobalMajor for $major {
             type Matrix = $matrix;
-            type Values<V: core::marker::Copy> = [V; 256];
+            type Values = [(); 256];
             type Start<E: Engine, C: ThreadValue> = ();
 
             #[inline(always)]

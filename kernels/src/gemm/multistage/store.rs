@@ -5,8 +5,8 @@ use core::marker::PhantomData;
 
 use cutlet_device::{GlobalMut, Shared, SharedStorage, ThreadIdx, sync_warp, uniform};
 use cutlet_layout_core::{
-    AccessWidth, AnyStrides, Coord, Fixed, Fragment, Layout, RowMajor, StaticLayout, Tensor,
-    ThreadValue, Width,
+    AccessWidth, AnyStrides, Coord, Fixed, Fragment, FragmentLayout, Layout, RowMajor,
+    StaticLayout, Tensor, ThreadValue, Width,
 };
 
 use super::config::{Acc, Accumulators, Config, MultistageArgs, Product};
@@ -168,7 +168,6 @@ impl<C: Config> StaticLayout for TileOfC<C> {
         Layout::static_basis_mode(C::Tile::M as i64, 1, 0),
         Layout::static_basis_mode(C::Tile::N as i64, 1, 1),
     ]);
-    type Storage<T: Copy> = [T; 256];
 }
 
 /// A pass: the rows of an epilogue subtile that a warp stores at a time.
@@ -197,7 +196,6 @@ struct Subtiles<P>(PhantomData<P>);
 
 impl<P: Product> StaticLayout for Subtiles<P> {
     const LAYOUT: Layout = subtiles::<P>(P::SUBTILE[0] * P::WARPS[0] * P::WARPS[1]);
-    type Storage<T: Copy> = [T; 256];
 }
 
 /// The same from a pass on.
@@ -207,7 +205,6 @@ struct PassOfSubtiles<P>(PhantomData<P>);
 impl<P: Product> StaticLayout for PassOfSubtiles<P> {
     const LAYOUT: Layout =
         subtiles::<P>(P::SUBTILE[0] * (P::WARPS[0] * P::WARPS[1] - 1) + Pass::<P>::ROWS);
-    type Storage<T: Copy> = [T; 256];
 }
 
 const fn subtiles<P: Product>(rows: usize) -> Layout {
@@ -239,7 +236,6 @@ struct ToSharedThreads<P>(PhantomData<P>);
 impl<P: Product> StaticLayout for ToSharedThreads<P> {
     const LAYOUT: Layout =
         Layout::concat(&[<P::Subtile as ThreadValue>::Thr::LAYOUT, warps_below::<P>()]);
-    type Storage<T: Copy> = [T; 256];
 }
 
 /// The warps' subtiles, below one another.
@@ -270,7 +266,6 @@ struct FromSharedThreads<P>(PhantomData<P>);
 
 impl<P: Product> StaticLayout for FromSharedThreads<P> {
     const LAYOUT: Layout = Layout::concat(&[lanes::<P>(), warps_below::<P>()]);
-    type Storage<T: Copy> = [T; 256];
 }
 
 /// A thread's values of a pass.
@@ -282,7 +277,10 @@ impl<P: Product> StaticLayout for PassValues<P> {
         Layout::static_basis_mode(FOUR as i64, 1, 1),
         Layout::static_basis_mode(ROWS as i64, Pass::<P>::STEP as i64, 0),
     ]);
-    type Storage<T: Copy> = [[T; FOUR]; ROWS];
+}
+
+impl<P: Product> FragmentLayout for PassValues<P> {
+    type Storage = [[(); FOUR]; ROWS];
 }
 
 /// The rows of a pass over all of the tile's columns.
@@ -294,7 +292,6 @@ impl<C: Config> StaticLayout for RowsOfPass<C> {
         Layout::static_basis_mode(Pass::<C::Product>::ROWS as i64, 1, 0),
         Layout::static_basis_mode(C::Tile::N as i64, 1, 1),
     ]);
-    type Storage<T: Copy> = [T; 256];
 }
 
 /// Thread-value layout of a pass in C, where each warp has a rectangle.
@@ -316,5 +313,4 @@ impl<P: Product> StaticLayout for ToGlobalThreads<P> {
         Layout::static_basis_mode(P::WARPS[1] as i64, P::SUBTILE[1] as i64, 1),
         Layout::static_basis_mode(P::WARPS[0] as i64, (P::SUBTILE[0] * P::SUBTILES) as i64, 0),
     ]);
-    type Storage<T: Copy> = [T; 256];
 }

@@ -106,7 +106,6 @@ impl<const MN: usize, const K: usize, const LANES: usize, const COUNT: usize> St
             Layout::static_mode(K as i64, 1),
         ])
     };
-    type Storage<T: Copy> = [T; 256];
 }
 
 impl<const MN: usize, const K: usize, const LANES: usize, const COUNT: usize> StageLayout
@@ -136,7 +135,6 @@ impl<const MN: usize, const K: usize, const PADDING: usize> StaticLayout
         Layout::static_mode(MN as i64, 1),
         Layout::static_mode(K as i64, (MN + PADDING) as i64),
     ]);
-    type Storage<T: Copy> = [T; 256];
 }
 
 impl<const MN: usize, const K: usize, const PADDING: usize> StageLayout

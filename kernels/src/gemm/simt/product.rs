@@ -5,7 +5,8 @@ use core::marker::PhantomData;
 use cutlet_device::sm90::{KMajor, Major, MnMajor};
 use cutlet_device::{ThreadIdx, fma};
 use cutlet_layout_core::{
-    AccessWidth, Fragment, Layout, M as Mode, StaticLayout, ThreadValue, Width, each,
+    AccessWidth, Fragment, FragmentLayout, Layout, M as Mode, StaticLayout, ThreadValue, Width,
+    each,
 };
 
 use super::config::{Lanes, ThreadTile, Warps, group};
@@ -136,7 +137,6 @@ pub struct Steps<P>(PhantomData<P>);
 
 impl<P: Extents> StaticLayout for Steps<P> {
     const LAYOUT: Layout = Layout::static_mode((P::K / P::STEP) as i64, 1);
-    type Storage<T: Copy> = [T; 256];
 }
 
 /// A thread's rows in an epilogue subtile: a group of neighbours, or more if a warp would store fewer than 512
@@ -176,7 +176,6 @@ impl<P: Extents> StaticLayout for SubtileThreads<P> {
             Layout::static_basis_mode(lanes_m as i64, group(m) as i64, 0),
         ])
     };
-    type Storage<T: Copy> = [T; 32];
 }
 
 /// A thread's accumulators of an epilogue subtile. They are never in a fragment of their own.
@@ -191,7 +190,10 @@ impl<P: Extents> StaticLayout for SubtileValues<P> {
             groups(rows_of_a_subtile::<P>(), lanes_m, 0),
         ])
     };
-    type Storage<T: Copy> = [T; 256];
+}
+
+impl<P: Extents> FragmentLayout for SubtileValues<P> {
+    type Storage = [(); 256];
 }
 
 /// The mn of the threads of a block in operand `side`: A (0) or B (1).
@@ -283,7 +285,10 @@ impl<P: Extents, S: Staging, const SIDE: usize> StaticLayout for OperandValues<P
             Layout::concat(&[mn, Layout::static_basis_mode(P::K as i64, 1, 1)])
         }
     };
-    type Storage<T: Copy> = [T; 256];
+}
+
+impl<P: Extents, S: Staging, const SIDE: usize> FragmentLayout for OperandValues<P, S, SIDE> {
+    type Storage = [(); 256];
 }
 
 /// The mn of the threads of a block in A or B.
@@ -292,5 +297,4 @@ struct OperandThreads<P, const SIDE: usize>(PhantomData<P>);
 
 impl<P: Extents, const SIDE: usize> StaticLayout for OperandThreads<P, SIDE> {
     const LAYOUT: Layout = threads::<P>(SIDE);
-    type Storage<T: Copy> = [T; 256];
 }

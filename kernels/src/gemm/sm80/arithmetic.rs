@@ -18,8 +18,8 @@ use cutlet_device::sm80::{Mma16816, Mma16832, WarpMma, ldmatrix, ldmatrix_transp
 use cutlet_device::sm90::{KMajor, Major, MnMajor};
 use cutlet_device::{DeviceData, MmaInstruction, Shared};
 use cutlet_layout_core::{
-    AccessWidth, Fragment, L, Layout, M as Mode, Mma, StaticLayout, StaticSwizzle, ThreadValue,
-    Width, each,
+    AccessWidth, Fragment, FragmentLayout, L, Layout, M as Mode, Mma, StaticLayout, StaticSwizzle,
+    ThreadValue, Width, each,
 };
 use half::{bf16, f16};
 
@@ -53,7 +53,7 @@ pub trait Arithmetic: Copy + 'static {
     /// The rows of a load of A, and the columns of one of B.
     const BLOCK: usize;
     /// A thread's accumulators of a block.
-    type Accumulators: StaticLayout;
+    type Accumulators: FragmentLayout;
     /// Thread-value layout of a block of C, over the rows and columns of its instructions.
     type C: ThreadValue;
     /// The parts of a product. Each waits for the one before it.
@@ -212,14 +212,17 @@ pub struct SecondK<I>(PhantomData<I>);
 
 impl<I: ByElements> StaticLayout for SecondK<I> {
     const LAYOUT: Layout = Layout::static_basis_mode(2, I::K[1], 1);
-    type Storage<T: Copy> = [T; 2];
+}
+
+impl<I: ByElements> FragmentLayout for SecondK<I> {
+    type Storage = [(); 2];
 }
 
 /// A thread-value layout of a block of C.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockOfC<Thr, Val>(PhantomData<(Thr, Val)>);
 
-impl<Thr: StaticLayout, Val: StaticLayout> ThreadValue for BlockOfC<Thr, Val> {
+impl<Thr: StaticLayout, Val: FragmentLayout> ThreadValue for BlockOfC<Thr, Val> {
     type Thr = Thr;
     type Val = Val;
     type Width = Width<1>;

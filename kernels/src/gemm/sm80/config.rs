@@ -44,7 +44,6 @@ impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize> StaticLayout
         let length = if J::IS_K_MAJOR { K } else { MN };
         tile_layout::<T>(J::IS_K_MAJOR, [MN, K], line_bytes::<T>(length))
     };
-    type Storage<V: Copy> = [V; 256];
 }
 
 impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize> staging::StageLayout

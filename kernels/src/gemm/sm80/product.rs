@@ -4,8 +4,8 @@ use core::marker::PhantomData;
 
 use cutlet_device::ThreadIdx;
 use cutlet_layout_core::{
-    AccessWidth, Fragment, Layout, M as Mode, StaticLayout, StaticSwizzle, ThreadValue, WarpAccess,
-    Width, compose_coordinates, each,
+    AccessWidth, Fragment, FragmentLayout, Layout, M as Mode, StaticLayout, StaticSwizzle,
+    ThreadValue, WarpAccess, Width, compose_coordinates, each,
 };
 
 use super::arithmetic::{Arithmetic, Lines};
@@ -178,7 +178,6 @@ pub struct Steps<P>(PhantomData<P>);
 
 impl<P: Extents> StaticLayout for Steps<P> {
     const LAYOUT: Layout = Layout::static_mode(P::STEPS as i64, 1);
-    type Storage<T: Copy> = [T; 256];
 }
 
 /// Thread-value layout of the loads of a stage of A (`SIDE` 0) or B (`SIDE` 1) with lines along `J`, as (mn, k): which
@@ -217,7 +216,6 @@ impl<P: Extents, J: Lines<P::Arithmetic>, const SIDE: usize> StaticLayout
 {
     const LAYOUT: Layout =
         Layout::concat(&[J::LANES[SIDE], warps::<P>(1, SIDE), warps::<P>(0, SIDE)]);
-    type Storage<T: Copy> = [T; 256];
 }
 
 /// The mn of the warps along a direction: below one another (0) or side by side (1), for operand `side`.
@@ -242,7 +240,12 @@ impl<P: Extents, J: Lines<P::Arithmetic>, const SIDE: usize> StaticLayout
         Layout::static_basis_mode(P::BLOCKS[SIDE] as i64, P::Arithmetic::BLOCK as i64, 0),
         Layout::static_basis_mode(P::STEPS as i64, P::Arithmetic::STEP as i64, 1),
     ]);
-    type Storage<T: Copy> = [T; 256];
+}
+
+impl<P: Extents, J: Lines<P::Arithmetic>, const SIDE: usize> FragmentLayout
+    for LoadValues<P, J, SIDE>
+{
+    type Storage = [(); 256];
 }
 
 /// The rows of an epilogue subtile: those of an instruction, or more if a warp would store fewer than 512 elements.
@@ -272,7 +275,6 @@ pub struct SubtileThreads<P>(PhantomData<P>);
 impl<P: Extents> StaticLayout for SubtileThreads<P> {
     const LAYOUT: Layout =
         compose_coordinates(&P::ORDER, &<BlockOfC<P> as ThreadValue>::Thr::LAYOUT);
-    type Storage<T: Copy> = [T; 256];
 }
 
 /// A thread's accumulators of an epilogue subtile. They are never in a fragment of their own.
@@ -288,5 +290,8 @@ impl<P: Extents> StaticLayout for SubtileValues<P> {
             Layout::static_basis_mode((rows_of_a_subtile::<P>() / block) as i64, block as i64, 0),
         ])
     };
-    type Storage<T: Copy> = [T; 256];
+}
+
+impl<P: Extents> FragmentLayout for SubtileValues<P> {
+    type Storage = [(); 256];
 }

@@ -20,8 +20,8 @@ use cutlet_device::sm90::{
 };
 use cutlet_device::{Float, GlobalMut, Shared, SharedStorage, lane_idx, sync_warp};
 use cutlet_layout_core::{
-    Coord, E, EngineMut, Fragment, Gather, L, Layout, MatrixInner, RowMajor, StaticLayout,
-    StaticSwizzle, Tensor, ThreadValue, Tv, WgmmaC, each, tiles,
+    Coord, E, EngineMut, Fragment, FragmentLayout, Gather, L, Layout, MatrixInner, RowMajor,
+    StaticLayout, StaticSwizzle, Tensor, ThreadValue, Tv, WgmmaC, each, tiles,
 };
 
 use super::config::{Acc, Config};
@@ -88,7 +88,6 @@ struct SubtileSwizzle<C>(PhantomData<C>);
 impl<C: Config> StaticLayout for SubtileLayout<C> {
     const LAYOUT: Layout =
         tile_layout::<C::Element>(Self::IS_K_MAJOR, [Self::MN, Self::K], Self::SWIZZLE_BYTES);
-    type Storage<V: Copy> = [[V; 64]; 64];
 }
 
 impl<C: Config> TmaLayout for SubtileLayout<C> {
@@ -129,7 +128,6 @@ struct StagedLayout<C>(PhantomData<C>);
 impl<C: Config> StaticLayout for StagedLayout<C> {
     const LAYOUT: Layout =
         tile_layout::<C::Element>(true, [Self::MN, Self::K], Self::SWIZZLE_BYTES);
-    type Storage<V: Copy> = [[V; 64]; 128];
 }
 
 impl<C: Config> TmaLayout for StagedLayout<C> {
@@ -172,7 +170,6 @@ impl<C: Config> StaticLayout for RowThreads<C> {
         Layout::static_basis_mode((256 / C::EPI_N) as i64, 1, 0),
         Layout::static_basis_mode(4, WARP_ROWS as i64, 0),
     ]);
-    type Storage<V: Copy> = [V; 128];
 }
 
 /// The values of [`Rows`]: 8 of a row, and so on through the warp's rows. They are never in a fragment.
@@ -188,7 +185,10 @@ impl<C: Config> StaticLayout for RowValues<C> {
             0,
         ),
     ]);
-    type Storage<V: Copy> = [V; 32];
+}
+
+impl<C: Config> FragmentLayout for RowValues<C> {
+    type Storage = [(); 32];
 }
 
 /// The rows of C that an M atom has.

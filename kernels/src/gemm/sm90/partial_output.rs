@@ -6,7 +6,7 @@ use core::marker::PhantomData;
 use cutlet_device::sm90::{ReduceAdd, WarpgroupThread, WarpgroupThreads};
 use cutlet_device::{DeviceData, GlobalMut, uniform};
 use cutlet_layout_core::{
-    ColMajor, Layout, RowMajor, StaticLayout, Strided, Tensor, Tv, each, tiles,
+    ColMajor, FragmentLayout, Layout, RowMajor, StaticLayout, Strided, Tensor, Tv, each, tiles,
 };
 
 use super::config::{Acc, Config};
@@ -106,5 +106,8 @@ impl<C: Config> StaticLayout for SubtileValues<C> {
         Layout::static_basis_mode(2, 8, 0),
         Layout::static_basis_mode((C::EPI_N / 8) as i64, 8, 1),
     ]);
-    type Storage<V: Copy> = [V; 64];
+}
+
+impl<C: Config> FragmentLayout for SubtileValues<C> {
+    type Storage = [(); 64];
 }

@@ -8,7 +8,8 @@ use cutlet_device::collective::{CopyProducer, Filling};
 use cutlet_device::sm80::cp_async;
 use cutlet_device::sm90::{LoadOptions, Major, TensorMap, WarpgroupThread, grid_dependency_wait};
 use cutlet_layout_core::{
-    Coord, Gather, Layout, Partition, StaticLayout, Tensor, ThreadValue, Width, tile_origin,
+    Coord, FragmentLayout, Gather, Layout, Partition, StaticLayout, Tensor, ThreadValue, Width,
+    tile_origin,
 };
 
 use super::config::{Config, RingA, RingB, SharedB};
@@ -185,7 +186,6 @@ impl<C: Config> StaticLayout for TileA<C> {
         Layout::static_basis_mode(C::Tile::M as i64, 1, 0),
         Layout::static_basis_mode(C::Tile::K as i64, 1, 1),
     ]);
-    type Storage<V: Copy> = [V; 256];
 }
 
 /// Which thread copies what of a k-tile of A: neighbours go along a line of 128 bytes, then to the next row.
@@ -214,7 +214,6 @@ impl<C: Config> StaticLayout for RowCopyThreads<C> {
         Layout::static_basis_mode(RowCopy::<C>::ALONG as i64, VECTOR as i64, 1),
         Layout::static_basis_mode(RowCopy::<C>::ROWS as i64, 1, 0),
     ]);
-    type Storage<V: Copy> = [V; 128];
 }
 
 /// The values of a [`RowCopy`].
@@ -230,5 +229,8 @@ impl<C: Config> StaticLayout for RowCopyValues<C> {
             0,
         ),
     ]);
-    type Storage<V: Copy> = [V; 64];
+}
+
+impl<C: Config> FragmentLayout for RowCopyValues<C> {
+    type Storage = [(); 64];
 }

@@ -44,7 +44,7 @@ impl<const VALUES: usize> NamedMajor for NamedKMajor<VALUES> {
 
 impl<const VALUES: usize> GlobalMajor for NamedKMajor<VALUES> {
     type Matrix = Gather<RowNumbers>;
-    type Values<V: Copy> = [V; VALUES];
+    type Values = [(); VALUES];
     /// The accesses to the k-tile at k = 0, so that each index is read once.
     type Start<E: Engine, C: ThreadValue> = Partition<E, Gather<RowNumbers>, C>;
 

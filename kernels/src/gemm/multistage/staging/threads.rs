@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_layout_core::{AccessWidth, Layout, StaticLayout, ThreadValue, Width};
+use cutlet_layout_core::{AccessWidth, FragmentLayout, Layout, StaticLayout, ThreadValue, Width};
 
 use super::GlobalMajor;
 
@@ -26,7 +26,6 @@ impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> Stat
     for VectorThreads<W, J, L, THREADS>
 {
     const LAYOUT: Layout = lines::<W, J, L>(THREADS).threads(W::VALUES as i64);
-    type Storage<V: Copy> = [V; THREADS];
 }
 
 /// The values of a [`VectorCopy`].
@@ -37,7 +36,12 @@ impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> Stat
     for VectorValues<W, J, L, THREADS>
 {
     const LAYOUT: Layout = lines::<W, J, L>(THREADS).values(W::VALUES as i64, 1);
-    type Storage<V: Copy> = J::Values<V>;
+}
+
+impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> FragmentLayout
+    for VectorValues<W, J, L, THREADS>
+{
+    type Storage = J::Values;
 }
 
 /// The lines of a stage, which run along the major direction.
@@ -123,7 +127,6 @@ impl<J: GlobalMajor, L: StaticLayout, const THREADS: usize> StaticLayout
     for ElementThreads<J, L, THREADS>
 {
     const LAYOUT: Layout = element_lines::<J, L>(THREADS).threads(1);
-    type Storage<V: Copy> = [V; THREADS];
 }
 
 /// The values of an [`ElementCopy`].
@@ -137,7 +140,12 @@ impl<J: GlobalMajor, L: StaticLayout, const THREADS: usize> StaticLayout
         let lines = element_lines::<J, L>(THREADS);
         lines.values(length::<J, L>() / lines.vectors, lines.vectors)
     };
-    type Storage<V: Copy> = J::Values<V>;
+}
+
+impl<J: GlobalMajor, L: StaticLayout, const THREADS: usize> FragmentLayout
+    for ElementValues<J, L, THREADS>
+{
+    type Storage = J::Values;
 }
 
 /// The elements of a line of a stage.
