@@ -193,6 +193,11 @@ const fn piece(text: &[u8], at: usize, verbatim: bool) -> (Piece, usize) {
 
 /// Checks that a text fits its arguments.
 const fn check(text: &str, verbatim: bool, kinds: &[PrintKind]) {
+    // The driver reads as many values as the text has placeholders.
+    core::assert!(
+        kinds.len() <= MAX_ARGS,
+        "a line has at most eight arguments: print several lines"
+    );
     let text = text.as_bytes();
     let (mut at, mut arguments) = (0, 0);
     while at < text.len() {
@@ -390,5 +395,20 @@ mod imp {
     #[track_caller]
     pub fn fail<L: PrintText, A: PrintArgs>(arguments: A) -> ! {
         panic!("{}", text::<L, A>(arguments))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{MAX_ARGS, PrintKind, check};
+
+    #[test]
+    #[should_panic(expected = "a line has at most eight arguments: print several lines")]
+    fn a_line_has_as_many_arguments_as_the_driver_gets() {
+        check(
+            "{}{}{}{}{}{}{}{}{}",
+            false,
+            &[PrintKind::Unsigned; MAX_ARGS + 1],
+        );
     }
 }
