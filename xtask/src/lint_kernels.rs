@@ -52,7 +52,7 @@ const INDEX_TYPES: &[&str] = &[
 ];
 
 /// The methods that return an index when called on one.
-const INDEX_METHODS: &[&str] = &["x", "y", "z", "clone", "after"];
+const INDEX_METHODS: &[&str] = &["x", "y", "z", "clone", "after", "of_block", "of_group"];
 
 /// The methods that return an index as a plain number, for layouts to call.
 const NUMBER_OF_AN_INDEX: &[&str] = &["get", "index"];
@@ -529,6 +529,14 @@ mod tests {
         let message = "kernel.rs:2: `get` takes the plain number out of an index";
         bad(
             "fn k() {\n let t = thread_idx().x.get(); f(t * 4) }",
+            message,
+        );
+        bad(
+            "fn k() {\n let t = thread_idx().of_block::<Threads<8>>(); f(t.get() * 4) }",
+            message,
+        );
+        bad(
+            "fn k(t: ThreadIdx<Threads<8>>) {\n f(t.get() * 4) }",
             message,
         );
         bad(
