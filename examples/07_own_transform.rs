@@ -3,9 +3,9 @@
 
 use cutlet::{Device, Result};
 use cutlet_device::{Global, GlobalMut, PtxLibrary, block_idx, kernel, thread_idx};
-use cutlet_layout_core::{FragmentLayout, 
-    Bound, Coord, Inner, L, MatrixInner, RowMajor, StaticLayout, Tensor, Tv, covers_exactly,
-    tile_extent,
+use cutlet_layout_core::{
+    Bound, Coord, FragmentLayout, Inner, L, MatrixInner, RowMajor, StaticLayout, Tensor, Tv,
+    covers_exactly, tile_extent,
 };
 
 /// A matrix whose row `r` is row `(first + r) mod capacity` of a ring buffer.

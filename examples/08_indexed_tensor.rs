@@ -2,7 +2,10 @@
 //! place and unchanged.
 
 use cutlet::{Device, Result};
-use cutlet_device::{Global, GlobalMut, PtxLibrary, block_idx, instantiate, shfl_xor, thread_idx};
+use cutlet_device::{
+    Global, GlobalMut, PtxLibrary, ThreadGroup, ThreadIdx, block_idx, instantiate, shfl_xor,
+    thread_idx,
+};
 use cutlet_layout_core::{
     Gather, L, MatrixInner, RowMajor, Tensor, ThreadValue, Tv, each, tile_extent,
 };
@@ -12,10 +15,10 @@ type Tile = L!((8, 128):(1@0, 1@1));
 type Threads = Tv<L!((32, 8):(1@1, 1@0)), L!(4:32@1)>;
 
 /// Divides each row by its largest element, for matrices of up to 128 columns. Nothing here knows where rows are.
-fn normalise<I: MatrixInner>(x: Tensor<GlobalMut<f32>, I>) {
+fn normalise<I: MatrixInner>(thread: ThreadIdx<impl ThreadGroup>, x: Tensor<GlobalMut<f32>, I>) {
     let rows = x
         .local_tile::<Tile>((block_idx().x, 0u32))
-        .partition::<Threads>(thread_idx());
+        .partition::<Threads>(thread);
     let values = rows.load(f32::NEG_INFINITY);
     let mut largest = f32::NEG_INFINITY;
     each::<<Threads as ThreadValue>::Val>(|v| largest = largest.max(values.get(v)));
@@ -27,17 +30,23 @@ fn normalise<I: MatrixInner>(x: Tensor<GlobalMut<f32>, I>) {
 
 /// # Safety
 /// `x` must have these extents.
-unsafe fn of_matrix(extent: [i32; 2], x: GlobalMut<f32>) {
+unsafe fn of_matrix(thread: ThreadIdx<impl ThreadGroup>, extent: [i32; 2], x: GlobalMut<f32>) {
     let plain = RowMajor::new(extent, i64::from(extent[1]));
     // SAFETY: the caller promises the extents.
-    normalise(unsafe { Tensor::new(x, plain) });
+    normalise(thread, unsafe { Tensor::new(x, plain) });
 }
 
 /// # Safety
 /// `x` must have `all` rows. There must be a different index for each row of the extents.
-unsafe fn of_named_rows(extent: [i32; 2], all: i64, indices: Global<i32>, x: GlobalMut<f32>) {
+unsafe fn of_named_rows(
+    thread: ThreadIdx<impl ThreadGroup>,
+    extent: [i32; 2],
+    all: i64,
+    indices: Global<i32>,
+    x: GlobalMut<f32>,
+) {
     // SAFETY: the caller promises the extents. Rows with an index outside of `x` do not exist.
-    normalise(unsafe {
+    normalise(thread, unsafe {
         let named = Gather::new(indices, extent, all, i64::from(extent[1]));
         Tensor::new(x, named)
     });
@@ -46,7 +55,7 @@ unsafe fn of_named_rows(extent: [i32; 2], all: i64, indices: Global<i32>, x: Glo
 instantiate! {
     /// Divides each row of a matrix by its largest element.
     #[kernel(threads = 256)]
-    pub unsafe fn normalise_matrix(extent: [i32; 2], x: GlobalMut<f32>) = of_matrix;
+    pub unsafe fn normalise_matrix(extent: [i32; 2], x: GlobalMut<f32>) = of_matrix(thread_idx(), ..);
 
     /// Divides each row that an index names by its largest element.
     #[kernel(threads = 256)]
@@ -55,7 +64,7 @@ instantiate! {
         all: i64,
         indices: Global<i32>,
         x: GlobalMut<f32>,
-    ) = of_named_rows;
+    ) = of_named_rows(thread_idx(), ..);
 }
 
 /// The kernels of a single file run on the CPU only. In a package, as `examples/own-kernel`, they run on a GPU, too.

@@ -37,6 +37,11 @@ struct Replacement {
 }
 
 impl KernelAttributes {
+    /// Threads of a block.
+    pub fn threads(&self) -> &Expr {
+        &self.threads
+    }
+
     /// The expression of type `LaunchBounds` of a kernel that keeps `storage` bytes in shared memory.
     pub fn launch_bounds(&self, storage: Option<TokenStream>) -> TokenStream {
         let threads = &self.threads;

@@ -1,10 +1,11 @@
 //! `instantiate!`: makes kernels of generic device functions.
 
 use proc_macro2::TokenStream;
+use quote::quote_spanned;
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
 use syn::{
-    Attribute, Expr, FnArg, FnModifiers, ItemFn, Pat, Safety, Signature, Token, Visibility,
+    Attribute, Expr, FnArg, FnModifiers, Ident, ItemFn, Pat, Safety, Signature, Token, Visibility,
     parse_quote_spanned,
 };
 
@@ -116,14 +117,15 @@ impl Instance {
             }
         }
         let span = function.span();
+        let call = call(function, &names);
         let block = if matches!(sig.safety, Safety::Unsafe(_)) {
             // The `unsafe` of the line itself says that the caller keeps the promise of the function.
             parse_quote_spanned!(span=> {
                 #[allow(clippy::undocumented_unsafe_blocks)]
-                unsafe { #function(#(#names),*) }
+                unsafe { #call }
             })
         } else {
-            parse_quote_spanned!(span=> { #function(#(#names),*) })
+            parse_quote_spanned!(span=> { #call })
         };
         let function = ItemFn {
             attrs,
@@ -134,4 +136,22 @@ impl Instance {
         };
         kernel::expand(&attributes, function)
     }
+}
+
+/// The call of the function with the kernel's arguments: all of `function`, or those that `function(first, ..)` has for
+/// `..`.
+fn call(function: Expr, names: &[Ident]) -> TokenStream {
+    match function {
+        Expr::Call(mut call) if call.args.last().is_some_and(is_rest) => {
+            call.args.pop();
+            let (attrs, function, first) = (&call.attrs, &call.func, &call.args);
+            quote_spanned!(call.span()=> #(#attrs)* #function(#first #(#names),*))
+        }
+        _ => quote_spanned!(function.span()=> #function(#(#names),*)),
+    }
+}
+
+/// Whether the argument is `..`.
+fn is_rest(argument: &Expr) -> bool {
+    matches!(argument, Expr::Range(range) if range.start.is_none() && range.end.is_none())
 }

@@ -7,6 +7,7 @@ use syn::{Attribute, ItemFn, ReturnType, Signature, Type};
 
 use crate::argument::{Argument, Parameters};
 use crate::attributes::KernelAttributes;
+use crate::thread_idx;
 
 /// The most arguments that `cutlet_device::KernelArgs` covers.
 const MAX_ARGS: usize = 12;
@@ -19,14 +20,16 @@ const SHARED_MEMORY: &str = ".extern .shared .align 1024 .b8 cutlet_shared[];";
 /// The items that replace a `#[kernel]` function. Each has the `#[cfg(…)]` attributes that follow the macro's.
 pub fn expand(attributes: &KernelAttributes, mut function: ItemFn) -> syn::Result<TokenStream> {
     let parameters = check_signature(&function.sig)?;
+    let block = &function.block;
+    let body = thread_idx::with_threads(quote!(#block), attributes.threads());
     attributes.check_name(&function.sig.ident)?;
     attributes.check_storage(&parameters)?;
     let conditions: Vec<Attribute> = function
         .attrs
         .extract_if(.., |attr| attr.path().is_ident("cfg"))
         .collect();
-    let entry = device_entry(attributes, &conditions, &function, &parameters);
-    let handle = host_handle(attributes, &conditions, &function, &parameters);
+    let entry = device_entry(attributes, &conditions, &function, &parameters, &body);
+    let handle = host_handle(attributes, &conditions, &function, &parameters, &body);
     Ok(quote!(#entry #handle))
 }
 
@@ -37,14 +40,11 @@ fn device_entry(
     conditions: &[Attribute],
     function: &ItemFn,
     parameters: &Parameters,
+    body: &TokenStream,
 ) -> TokenStream {
     let arguments = &parameters.arguments;
     let ItemFn {
-        attrs,
-        vis,
-        sig,
-        block,
-        ..
+        attrs, vis, sig, ..
     } = function;
     let Signature { safety, ident, .. } = sig;
     let bounds = attributes.launch_bounds(parameters.storage_bytes());
@@ -82,7 +82,7 @@ fn device_entry(
                 #[allow(improper_ctypes_definitions, clippy::too_many_arguments)]
                 #vis #safety
             }
-            { fn #ident(#(#inputs),*) { #(#statements)* #storage #block } }
+            { fn #ident(#(#inputs),*) { #(#statements)* #storage #body } }
             {
                 #SHARED_MEMORY,
                 ::core::concat!(#line_head, ::core::module_path!(), #line_tail),
@@ -106,14 +106,11 @@ fn host_handle(
     conditions: &[Attribute],
     function: &ItemFn,
     parameters: &Parameters,
+    body: &TokenStream,
 ) -> TokenStream {
     let arguments = &parameters.arguments;
     let ItemFn {
-        attrs,
-        vis,
-        sig,
-        block,
-        ..
+        attrs, vis, sig, ..
     } = function;
     let Signature { safety, ident, .. } = sig;
     let (docs, attrs): (Vec<&Attribute>, Vec<&Attribute>) = attrs
@@ -172,7 +169,7 @@ fn host_handle(
             #(#attrs)*
             #[allow(clippy::too_many_arguments)]
             #[inline(always)]
-            #safety fn #ident(#(#inputs),*) { #storage #block }
+            #safety fn #ident(#(#inputs),*) { #storage #body }
 
             #with_fma
 

@@ -9,6 +9,7 @@ mod device_data;
 mod instantiate;
 mod kernel;
 mod shared_storage;
+mod thread_idx;
 
 use proc_macro::TokenStream;
 use syn::parse_macro_input;
@@ -45,6 +46,10 @@ use syn::parse_macro_input;
 /// The numbers are constant expressions of type `u32`. The kernel returns nothing, is not generic (see `instantiate!`),
 /// and takes up to 12 arguments of plain device data (`DeviceData`). Kernels of one crate have different names, because
 /// a name is the kernel's name in the PTX as well.
+///
+/// In the body, `thread_idx()` is that of a thread of a block of `threads`, a `ThreadIdx<Threads<N>>`. So a tensor's
+/// partition by a layout of another number of threads does not compile. A function that the body calls takes the index
+/// as an argument.
 ///
 /// `#[grid_constant] map: &Data` takes a reference to an argument where the launch put it, instead of a copy. The
 /// launch passes a `Data`. Tensor maps, and types that hold one, must be taken in this way: `#[grid_constant] map:
@@ -111,36 +116,28 @@ pub fn kernel(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// Makes kernels of generic device functions, one line each.
 ///
 /// ```
-/// use cutlet_device::{DeviceData, GlobalMut, instantiate};
-///
-/// trait Shape {
-///     const THREADS: u32;
-/// }
-/// struct Small;
-/// impl Shape for Small {
-///     const THREADS: u32 = 64;
-/// }
+/// use cutlet_device::{DeviceData, GlobalMut, ThreadGroup, ThreadIdx, instantiate, thread_idx};
 ///
 /// /// # Safety
 /// /// `y` holds an element for each thread.
 /// #[inline(always)]
-/// unsafe fn fill<S: Shape, T: DeviceData>(value: T, y: GlobalMut<T>) {
-///     let i = cutlet_device::thread_idx().get();
+/// unsafe fn fill<G: ThreadGroup, T: DeviceData>(thread: ThreadIdx<G>, value: T, y: GlobalMut<T>) {
 ///     // SAFETY: the launcher promises the elements.
-///     unsafe { y.store(i64::from(i), value) };
+///     unsafe { y.store(i64::from(thread.get()), value) };
 /// }
 ///
 /// instantiate! {
 ///     /// Fills 64 numbers.
-///     #[kernel(threads = Small::THREADS)]
-///     pub unsafe fn fill_f32_64(value: f32, y: GlobalMut<f32>) = fill::<Small, f32>;
+///     #[kernel(threads = 64)]
+///     pub unsafe fn fill_f32_64(value: f32, y: GlobalMut<f32>) = fill::<_, f32>(thread_idx(), ..);
 /// }
 ///
 /// assert_eq!(fill_f32_64.bounds().threads(), 64);
 /// ```
 ///
-/// Each line is `#[kernel(…)]` with a signature, `=`, and the function that the kernel calls with its arguments. If
-/// that function is unsafe, the line is an `unsafe fn`.
+/// Each line is `#[kernel(…)]` with a signature, `=`, and the function that the kernel calls with its arguments. The
+/// function may have others before them: `function(thread_idx(), ..)`, where `..` are the kernel's. If that function is
+/// unsafe, the line is an `unsafe fn`.
 #[proc_macro]
 pub fn instantiate(input: TokenStream) -> TokenStream {
     let instances = parse_macro_input!(input as instantiate::Instances);

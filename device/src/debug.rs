@@ -117,7 +117,16 @@ print_arg! {
     Unsigned: u8 u16 u32 u64 usize, |value| value as u64;
     Float: f64, |value| value.to_bits();
     Single: f32, |value| f64::from(value).to_bits();
-    Unsigned: ThreadIdx LaneIdx WarpIdx BlockCoord ClusterRank, |value| u64::from(value.get());
+    Unsigned: LaneIdx WarpIdx BlockCoord ClusterRank, |value| u64::from(value.get());
+}
+
+impl<G> PrintArg for ThreadIdx<G> {
+    const KIND: PrintKind = PrintKind::Unsigned;
+
+    #[inline(always)]
+    fn bits(self) -> u64 {
+        u64::from(self.get())
+    }
 }
 
 /// The most arguments of a line.

@@ -6,7 +6,7 @@ use cutlet_layout_core::Line;
 use cutlet_layout_core::{Engine, EngineMut, ThreadIndex, TileIndex};
 
 use crate::{
-    BlockCoord, ClusterRank, DeviceData, Global, GlobalMut, LaneIdx, Shared, ThreadIdx, WarpIdx,
+    BlockCoord, ClusterRank, DeviceData, Global, GlobalMut, LaneIdx, Shared, WARP_SIZE, WarpIdx,
 };
 
 macro_rules! engine {
@@ -66,17 +66,14 @@ macro_rules! engine_mut {
 engine_mut!(GlobalMut);
 engine_mut!(Shared);
 
-macro_rules! thread_index {
-    ($($index:ident),+) => {$(
-        impl ThreadIndex for $index {
-            #[inline(always)]
-            fn index(self) -> u32 {
-                self.get()
-            }
-        }
-    )+};
+impl ThreadIndex for LaneIdx {
+    const THREADS: Option<u32> = Some(WARP_SIZE);
+
+    #[inline(always)]
+    fn index(self) -> u32 {
+        self.get()
+    }
 }
-thread_index!(ThreadIdx, LaneIdx, WarpIdx, ClusterRank);
 
 macro_rules! tile_index {
     ($($index:ident),+) => {$(

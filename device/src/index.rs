@@ -3,6 +3,9 @@
 //! The index types have no arithmetic. A layout takes them as coordinates, which keeps index arithmetic out of kernels.
 
 mod arithmetic;
+mod thread_idx;
+
+pub use thread_idx::{AnyThreads, ThreadGroup, ThreadIdx, Threads, ThreadsOf, thread_idx};
 
 /// Threads of a warp.
 pub const WARP_SIZE: u32 = 32;
@@ -45,10 +48,6 @@ macro_rules! index {
 
 pub(crate) use index;
 
-index! {
-    /// Index of a thread in its block.
-    ThreadIdx
-}
 index! {
     /// Index of a thread in its warp, below [`WARP_SIZE`].
     LaneIdx
@@ -141,12 +140,6 @@ pub struct Dim3 {
     pub y: u32,
     /// Along z.
     pub z: u32,
-}
-
-/// The running thread's index in its block, `0..threads`. Blocks are one-dimensional.
-#[inline(always)]
-pub fn thread_idx() -> ThreadIdx {
-    ThreadIdx(imp::thread_idx())
 }
 
 /// The running thread's index in its warp.

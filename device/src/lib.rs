@@ -77,9 +77,9 @@ pub use device_data::__check_argument;
 pub use device_data::DeviceData;
 pub use global::{Global, GlobalMut};
 pub use index::{
-    BlockCoord, BlockIdx, ClusterRank, Dim3, LaneIdx, ThreadIdx, WARP_SIZE, WarpIdx, block_dim,
-    block_idx, cluster_rank, cluster_size, grid_dim, lane_idx, multiprocessor_idx, thread_idx,
-    warp_idx, warp_idx_sync,
+    AnyThreads, BlockCoord, BlockIdx, ClusterRank, Dim3, LaneIdx, ThreadGroup, ThreadIdx, Threads,
+    ThreadsOf, WARP_SIZE, WarpIdx, block_dim, block_idx, cluster_rank, cluster_size, grid_dim,
+    lane_idx, multiprocessor_idx, thread_idx, warp_idx, warp_idx_sync,
 };
 pub use kernel::{Kernel, KernelArgs, LaunchBounds, MAX_ARGS};
 pub use math::{

@@ -2,7 +2,10 @@
 
 use std::marker::PhantomData;
 
-use cutlet_device::{DeviceData, KernelArgs, LaunchBounds, SharedArray, instantiate, kernel};
+use cutlet_device::{
+    DeviceData, KernelArgs, LaunchBounds, SharedArray, ThreadGroup, ThreadIdx, Threads,
+    instantiate, kernel, thread_idx,
+};
 
 #[derive(Clone, Copy, Debug, PartialEq, DeviceData)]
 #[repr(C)]
@@ -90,6 +93,17 @@ fn needs_storage(n: u32, words: SharedArray<u32, 3>) {
     panic!("{n} {}", words.address());
 }
 
+fn counted<G: ThreadGroup>(thread: ThreadIdx<G>, n: u32) {
+    panic!("{n}: thread {} of {}", thread.get(), G::THREADS);
+}
+
+instantiate! {
+    #[kernel(threads = WARPS * 32)]
+    fn counted_of_all(n: u32) = counted(thread_idx(), ..);
+    #[kernel(threads = 32)]
+    fn counted_of_first(n: u32) = counted(thread_idx().among_first::<Threads<1>>().unwrap(), ..);
+}
+
 fn scaled<const N: u32, T: DeviceData + Into<f64>>(problem: Problem<T>, _: PhantomData<T>) {
     let alpha: f64 = problem.alpha.into();
     panic!("{N} {} {alpha}", problem.columns);
@@ -151,6 +165,29 @@ fn the_body_runs_with_the_arguments() {
     // SAFETY: as above.
     let message = message_of(|| unsafe { report.body()((1, [2, 3], 4)) });
     assert_eq!(message, "2 2 3");
+}
+
+#[test]
+fn a_function_gets_an_index_that_counts_the_kernels_threads() {
+    let said = |threads: u32, run: &(dyn Fn() + Sync)| {
+        let spec = cutlet_simt::LaunchSpec {
+            kernel: "counted",
+            grid: [1, 1, 1],
+            block: [threads, 1, 1],
+            cluster: 1,
+            shared_bytes: 0,
+            overlap_previous: false,
+        };
+        cutlet_simt::launch(&spec, &|| run())
+            .unwrap_err()
+            .to_string()
+    };
+    // SAFETY: the kernels access no memory.
+    let message = said(128, &|| unsafe { counted_of_all.body()((7,)) });
+    assert!(message.contains("7: thread 0 of 128"), "{message}");
+    // SAFETY: as above.
+    let message = said(32, &|| unsafe { counted_of_first.body()((8,)) });
+    assert!(message.contains("8: thread 0 of 1"), "{message}");
 }
 
 #[test]

@@ -578,3 +578,30 @@ fn named_barriers_and_fences() {
     })
     .unwrap();
 }
+
+#[test]
+fn an_index_is_among_the_first_threads_or_not() {
+    let found = of_each_thread(70, || match thread_idx().among_first::<Threads<40>>() {
+        Some(thread) => thread.get() as i32,
+        None => -1,
+    });
+    for (i, found) in (0..).zip(found) {
+        assert_eq!(found, if i < 40 { i } else { -1 });
+    }
+}
+
+#[test]
+fn a_block_of_another_number_of_threads_is_noticed() {
+    run(2, 96, || {
+        let thread = thread_idx().of_block::<Threads<96>>();
+        assert_eq!(thread.get(), thread_idx().get());
+    })
+    .unwrap();
+    let result = run(1, 64, || {
+        thread_idx().of_block::<Threads<96>>();
+    });
+    assert_panics(
+        result,
+        "the block has 64 threads, and the code names 96: name those of the kernel",
+    );
+}

@@ -1,7 +1,9 @@
 //! Reports of the CPU backend: known costs of known accesses.
 
 use cutlet_device::sm90::SharedTile;
-use cutlet_device::{Global, GlobalMut, PtxLibrary, block_idx, kernel, sync_threads, thread_idx};
+use cutlet_device::{
+    Global, GlobalMut, PtxLibrary, Threads, block_idx, kernel, sync_threads, thread_idx,
+};
 use cutlet_host::cpu::{LaunchReport, Memory, MemoryAccess, SiteReport, report};
 use cutlet_host::{Device, Result};
 use cutlet_layout_core::{L, NoSwizzle, RowMajor, StaticSwizzle, Sw, Tensor, Tv};
@@ -23,7 +25,7 @@ unsafe fn transpose<W: StaticSwizzle>(x: Global<f32>, y: GlobalMut<f32>, tile: T
             tile.tensor(),
         )
     };
-    let thread = thread_idx();
+    let thread = thread_idx().of_block::<Threads<32>>();
     let values = x.partition::<AlongRows>(thread).load(0.0);
     tile.partition::<AlongRows>(thread).store(&values);
     sync_threads();

@@ -2,8 +2,8 @@
 
 use cutlet_device::sm90::F8E4M3;
 use cutlet_device::{
-    DeviceData, Float, GlobalMut, block_idx, fma, instantiate, log2_approx, rsqrt_approx,
-    thread_idx,
+    DeviceData, Float, GlobalMut, ThreadGroup, ThreadIdx, block_idx, fma, instantiate, log2_approx,
+    rsqrt_approx, thread_idx,
 };
 use cutlet_layout_core::{Engine, L, RowMajor, StaticLayout, Tensor, Tv};
 use half::{bf16, f16};
@@ -142,7 +142,12 @@ fn cos_turns(turns: f32) -> f32 {
 /// # Safety
 /// `output` must have `rows · ROW` elements and be aligned for vectors of `WIDTH`.
 #[inline(always)]
-unsafe fn fill<T: Random, const WIDTH: usize>(rows: i32, seed: u64, output: GlobalMut<T>) {
+unsafe fn fill<T: Random, const WIDTH: usize>(
+    thread: ThreadIdx<impl ThreadGroup>,
+    rows: i32,
+    seed: u64,
+    output: GlobalMut<T>,
+) {
     let matrix = RowMajor::new([rows, ROW as i32], ROW as i64);
     // SAFETY: the launcher promises the rows. `Counting` reads no memory.
     let (indices, output) = unsafe {
@@ -154,10 +159,10 @@ unsafe fn fill<T: Random, const WIDTH: usize>(rows: i32, seed: u64, output: Glob
     let row = (block_idx().x, 0u32);
     let indices = indices
         .local_tile::<Tile>(row)
-        .partition::<Threads<WIDTH>>(thread_idx());
+        .partition::<Threads<WIDTH>>(thread);
     let output = output
         .local_tile::<Tile>(row)
-        .partition::<Threads<WIDTH>>(thread_idx());
+        .partition::<Threads<WIDTH>>(thread);
 
     let values = indices
         .load(0)
@@ -168,33 +173,33 @@ unsafe fn fill<T: Random, const WIDTH: usize>(rows: i32, seed: u64, output: Glob
 instantiate! {
     /// N(0, 1) in f32.
     #[kernel(threads = 256)]
-    pub unsafe fn fill_f32(rows: i32, seed: u64, output: GlobalMut<f32>) = fill::<f32, 4>;
+    pub unsafe fn fill_f32(rows: i32, seed: u64, output: GlobalMut<f32>) = fill::<f32, 4>(thread_idx(), ..);
 
     /// N(0, 1) in f16.
     #[kernel(threads = 256)]
-    pub unsafe fn fill_f16(rows: i32, seed: u64, output: GlobalMut<f16>) = fill::<f16, 4>;
+    pub unsafe fn fill_f16(rows: i32, seed: u64, output: GlobalMut<f16>) = fill::<f16, 4>(thread_idx(), ..);
 
     /// N(0, 1) in bf16.
     #[kernel(threads = 256)]
-    pub unsafe fn fill_bf16(rows: i32, seed: u64, output: GlobalMut<bf16>) = fill::<bf16, 4>;
+    pub unsafe fn fill_bf16(rows: i32, seed: u64, output: GlobalMut<bf16>) = fill::<bf16, 4>(thread_idx(), ..);
 
     /// N(0, 1) in e4m3.
     #[kernel(threads = 256)]
-    pub unsafe fn fill_e4m3(rows: i32, seed: u64, output: GlobalMut<F8E4M3>) = fill::<F8E4M3, 4>;
+    pub unsafe fn fill_e4m3(rows: i32, seed: u64, output: GlobalMut<F8E4M3>) = fill::<F8E4M3, 4>(thread_idx(), ..);
 
     /// Random bits.
     #[kernel(threads = 256)]
-    pub unsafe fn fill_u32(rows: i32, seed: u64, output: GlobalMut<u32>) = fill::<u32, 4>;
+    pub unsafe fn fill_u32(rows: i32, seed: u64, output: GlobalMut<u32>) = fill::<u32, 4>(thread_idx(), ..);
 
     /// N(0, 1) in f64.
     #[kernel(threads = 256)]
-    pub unsafe fn fill_f64(rows: i32, seed: u64, output: GlobalMut<f64>) = fill::<f64, 2>;
+    pub unsafe fn fill_f64(rows: i32, seed: u64, output: GlobalMut<f64>) = fill::<f64, 2>(thread_idx(), ..);
 
     /// Any i8.
     #[kernel(threads = 256)]
-    pub unsafe fn fill_i8(rows: i32, seed: u64, output: GlobalMut<i8>) = fill::<i8, 4>;
+    pub unsafe fn fill_i8(rows: i32, seed: u64, output: GlobalMut<i8>) = fill::<i8, 4>(thread_idx(), ..);
 
     /// Any i8, as i32.
     #[kernel(threads = 256)]
-    pub unsafe fn fill_i32(rows: i32, seed: u64, output: GlobalMut<i32>) = fill::<i32, 4>;
+    pub unsafe fn fill_i32(rows: i32, seed: u64, output: GlobalMut<i32>) = fill::<i32, 4>(thread_idx(), ..);
 }

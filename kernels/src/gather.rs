@@ -64,7 +64,7 @@ macro_rules! row_instances {
                 to: cutlet_device::GlobalMut<$unit>,
                 first_miss: cutlet_device::GlobalMut<u64>,
                 args: super::RowArgs,
-            ) = $operation::<super::shapes::$shape, $unit>;
+            ) = $operation::<super::shapes::$shape, $unit>(cutlet_device::thread_idx(), ..);
         )+}
     };
 }

@@ -1,6 +1,8 @@
 //! swiglu: the gated activation of a feed-forward network, `silu(gate) · up`, where gates and ups alternate in a row.
 
-use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, instantiate, thread_idx};
+use cutlet_device::{
+    DeviceData, Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, instantiate, thread_idx,
+};
 use cutlet_layout_core::{L, Raster, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, tiles};
 use half::{bf16, f16};
 
@@ -68,6 +70,7 @@ shape! {
 /// Source and output must have these extents.
 #[inline(always)]
 unsafe fn swiglu<S: Shape, T: ElementC<Acc = f32>>(
+    thread: ThreadIdx<impl ThreadGroup>,
     source: Global<T>,
     output: GlobalMut<T>,
     extents: Extents,
@@ -88,11 +91,11 @@ unsafe fn swiglu<S: Shape, T: ElementC<Acc = f32>>(
     };
     let pairs = source
         .local_tile::<S::Source>(tile)
-        .partition::<S::Reads>(thread_idx())
+        .partition::<S::Reads>(thread)
         .load(T::default());
     output
         .local_tile::<S::Output>(tile)
-        .partition::<S::Writes>(thread_idx())
+        .partition::<S::Writes>(thread)
         .store_with(|v| {
             let (gate, up) = (pairs.get(2 * v).widen(), pairs.get(2 * v + 1).widen());
             T::narrow(silu(gate) * up)
@@ -105,7 +108,7 @@ macro_rules! kernels {
             #[doc = concat!("`silu(gate) · up` of ", $what, ".")]
             #[kernel(threads = 256)]
             pub unsafe fn $name(source: Global<$element>, output: GlobalMut<$element>, extents: Extents)
-                = swiglu::<$shape, $element>;
+                = swiglu::<$shape, $element>(thread_idx(), ..);
         )+}
     };
 }

@@ -46,6 +46,25 @@ pub(crate) const fn assert_at_most_once<C: ThreadValue>() {
     }
 }
 
+/// Panics unless a thread layout of so many threads is that of the `counted` threads, if their number is known.
+#[track_caller]
+pub(crate) const fn assert_threads(of_layout: usize, counted: Option<u32>) {
+    let Some(counted) = counted else { return };
+    if counted as usize != of_layout {
+        let mut text = Text::new();
+        text.str("partition: the thread-value layout has ")
+            .number(of_layout as i64);
+        text.str(" threads, and the index is one of ")
+            .number(counted as i64);
+        text.str(if counted as usize > of_layout {
+            ": lay out as many threads as the kernel has, or give it the index among the first ones (`among_first`)"
+        } else {
+            ": lay out as many threads as the kernel has, or give the kernel as many as the layout has"
+        });
+        panic!("{}", text.as_str());
+    }
+}
+
 /// The extents of the tile that a layout reaches over.
 const fn reached(layout: &Layout) -> Extents {
     let mut extents = [1; DIRECTIONS];
@@ -498,5 +517,29 @@ mod tests {
             "partition: value 0 of thread 3 is at (0,3), outside a tile of 2×3: use fewer threads or values, smaller \
              strides, or a larger tile"
         );
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "partition: the thread-value layout has 256 threads, and the index is one of 128: lay out as many threads \
+                    as the kernel has, or give the kernel as many as the layout has"
+    )]
+    fn a_layout_of_more_threads_is_refused_in_words() {
+        super::assert_threads(256, Some(128));
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "partition: the thread-value layout has 256 threads, and the index is one of 512: lay out as many threads \
+                    as the kernel has, or give it the index among the first ones (`among_first`)"
+    )]
+    fn a_layout_of_fewer_threads_is_refused_in_words() {
+        super::assert_threads(256, Some(512));
+    }
+
+    #[test]
+    fn a_layout_of_the_same_threads_or_of_a_plain_number_is_accepted() {
+        super::assert_threads(256, Some(256));
+        super::assert_threads(256, None);
     }
 }

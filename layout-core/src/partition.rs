@@ -153,12 +153,23 @@ impl<Thr: StaticLayout, Val: FragmentLayout, const WIDTH: usize> ThreadValue
 }
 
 /// The index of a thread within the group that shares a tile: a block, a warp, a warpgroup.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not the index of a thread that a layout is partitioned for",
+    label = "not the index of a thread",
+    note = "a number is one, too: the index of a group of your own as `u32`"
+)]
 pub trait ThreadIndex: Copy {
+    /// The number of threads of the group, if the compiler knows it. A partition by a layout of another number of
+    /// threads does not compile.
+    const THREADS: Option<u32>;
+
     /// The index as a number.
     fn index(self) -> u32;
 }
 
 impl ThreadIndex for u32 {
+    const THREADS: Option<u32> = None;
+
     #[inline(always)]
     fn index(self) -> u32 {
         self

@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use crate::coverage::{assert_at_most_once, assert_exact};
+use crate::coverage::{assert_at_most_once, assert_exact, assert_threads};
 use crate::inner::{Bound, Gather, Inner, MatrixInner, RowIndex};
 use crate::partition::AccessWidth;
 use crate::tile::{Extents, matrix_extents};
@@ -49,7 +49,8 @@ impl<E: Engine, I: Inner> Tensor<E, I> {
     ///   and ends outside, the elements outside are accessible, too.
     /// - Tiles and threads' shares begin at coordinates that are not negative and fit 31 bits. The
     ///   extents do so, too.
-    /// - The index of a thread for which the tensor is partitioned is in the thread layout.
+    /// - The index of a thread for which the tensor is partitioned is in the thread layout. Only on a GPU is this not
+    ///   checked, for an index whose type does not know its [`ThreadIndex::THREADS`].
     ///
     /// # Panics
     /// If an extent is negative. A GPU does not check it.
@@ -118,8 +119,29 @@ impl<E: Engine, I: Inner, T: KnownExtent> Tensor<E, I, T> {
     /// tensor.partition::<Tv<L!(1:1@0), L!(4:{-1}@1)>>(0).load(0);
     /// ```
     ///
+    /// Nor does a `C` of more or fewer threads than the index counts:
+    ///
+    /// ```compile_fail,E0080
+    /// use cutlet_layout_core::{L, RowMajor, Tensor, ThreadIndex, Tv};
+    ///
+    /// #[derive(Clone, Copy)]
+    /// struct Lane(u32);
+    /// impl ThreadIndex for Lane {
+    ///     const THREADS: Option<u32> = Some(2);
+    ///     fn index(self) -> u32 {
+    ///         self.0
+    ///     }
+    /// }
+    ///
+    /// let memory = [1, 2, 3, 4];
+    /// // SAFETY: the extents stay inside the array.
+    /// let tensor = unsafe { Tensor::new(memory.as_ptr(), RowMajor::new([1, 4], 4)) };
+    /// tensor.partition::<Tv<L!(4:1@1), L!(1:1@1)>>(Lane(0)).load(0);
+    /// ```
+    ///
     /// # Panics
-    /// With debug assertions, if a whole matrix is larger than what `C` covers, or `C` has no thread `thr`.
+    /// With debug assertions, if a whole matrix is larger than what `C` covers. Except on a GPU, if `C` has no thread
+    /// `thr`.
     #[inline(always)]
     pub fn partition<C: ThreadValue>(&self, thr: impl ThreadIndex) -> Partition<E, I, C> {
         const { assert_exact::<C>(Self::EXTENTS) }
@@ -169,12 +191,7 @@ impl<E: Engine, I: Inner, T: KnownExtent> Tensor<E, I, T> {
     /// ```
     #[inline(always)]
     pub fn partition_broadcast<C: ThreadValue>(&self, thr: impl ThreadIndex) -> Partition<E, I, C> {
-        let thr = thr.index();
-        debug_assert!(
-            (thr as usize) < C::Thr::SIZE,
-            "a tensor is partitioned for a thread that its thread layout does not have: mask the \
-             index, or lay out more threads"
-        );
+        let thr = thread_of::<C, _>(thr);
         let offset = self.inner.partition::<C::Thr, C::Val>(self.offset, thr);
         let bound = self.inner.bind::<C::Val>(offset);
         Partition {
@@ -192,6 +209,21 @@ impl<E: Engine, I: Inner, T: KnownExtent> Tensor<E, I, T> {
             None => true,
         }
     }
+}
+
+/// The number of a thread, which the thread layout of `C` has.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+fn thread_of<C: ThreadValue, X: ThreadIndex>(thr: X) -> u32 {
+    const { assert_threads(C::Thr::SIZE, X::THREADS) }
+    let thr = thr.index();
+    #[cfg(not(target_arch = "nvptx64"))]
+    assert!(
+        (thr as usize) < C::Thr::SIZE,
+        "a tensor is partitioned for thread {thr}, and its thread layout has {}: mask the index, or lay out more threads",
+        C::Thr::SIZE
+    );
+    thr
 }
 
 impl<E: Engine, I: MatrixInner, U> Tensor<E, I, U> {

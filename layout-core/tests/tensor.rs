@@ -66,9 +66,10 @@ fn an_extent_that_was_cut_to_32_bits_is_refused() {
     assert!(text.contains(expected), "{text}");
 }
 
-#[cfg_attr(not(debug_assertions), ignore = "debug assertions are off")]
 #[test]
-#[should_panic(expected = "a thread that its thread layout does not have")]
+#[should_panic(
+    expected = "partitioned for thread 7, and its thread layout has 2: mask the index, or lay out more threads"
+)]
 fn threads_beyond_a_tile_are_noticed() {
     let memory = [0; 4];
     // SAFETY: the tile has four elements.

@@ -24,8 +24,8 @@ pub trait Operand<Index> {
 }
 
 macro_rules! no_arithmetic {
-    ($index:ident: $($operator:ident $method:ident),+) => {$(
-        impl<R: Operand<$index>> $operator<R> for $index {
+    (@ [$($group:ident)?] $index:ident as $type:ty: $operator:ident $method:ident) => {
+        impl<R: Operand<$index>, $($group)?> $operator<R> for $type {
             type Output = Infallible;
 
             #[inline(always)]
@@ -33,12 +33,23 @@ macro_rules! no_arithmetic {
                 other.result()
             }
         }
-    )+};
-    ($($index:ident)+) => {$(
+    };
+    ($group:tt $index:ident as $type:ty: $($operator:ident $method:ident),+) => {
+        $(no_arithmetic!(@ $group $index as $type: $operator $method);)+
+    };
+    ($($group:tt $index:ident as $type:ty,)+) => {$(
         no_arithmetic!(
-            $index: Add add, Sub sub, Mul mul, Div div, Rem rem, Shl shl, Shr shr, BitAnd bitand, BitOr bitor,
-            BitXor bitxor
+            $group $index as $type: Add add, Sub sub, Mul mul, Div div, Rem rem, Shl shl, Shr shr, BitAnd bitand,
+            BitOr bitor, BitXor bitxor
         );
     )+};
 }
-no_arithmetic!(ThreadIdx LaneIdx WarpIdx BlockCoord ClusterRank WarpgroupIdx WarpgroupThread);
+no_arithmetic!(
+    [G] ThreadIdx as ThreadIdx<G>,
+    [] LaneIdx as LaneIdx,
+    [] WarpIdx as WarpIdx,
+    [] BlockCoord as BlockCoord,
+    [] ClusterRank as ClusterRank,
+    [] WarpgroupIdx as WarpgroupIdx,
+    [] WarpgroupThread as WarpgroupThread,
+);

@@ -54,6 +54,8 @@ impl WarpgroupThread {
 }
 
 impl ThreadIndex for WarpgroupThread {
+    const THREADS: Option<u32> = Some(WARPGROUP_SIZE);
+
     #[inline(always)]
     fn index(self) -> u32 {
         self.0

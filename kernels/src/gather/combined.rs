@@ -7,8 +7,8 @@
 //! several spans belongs to the thread in whose span it begins. The others leave their sums in shared memory for it.
 
 use cutlet_device::{
-    DeviceData, Float, Global, GlobalMut, RedAdd, RedAddElement, Shared, SharedMemory, block_idx,
-    sync_threads, thread_idx,
+    DeviceData, Float, Global, GlobalMut, RedAdd, RedAddElement, Shared, SharedMemory, ThreadGroup,
+    ThreadIdx, block_idx, sync_threads,
 };
 use cutlet_layout_core::{
     Fragment, L, RowMajor, Tensor, ThreadValue, each, tile_extent, tile_origin,
@@ -105,6 +105,7 @@ type Entering<T> = Tensor<Shared<<T as Summed>::Sum>, RowMajor>;
 /// shared memory.
 #[inline(always)]
 pub(super) unsafe fn add_combined<S: Set, T: Summed>(
+    thread: ThreadIdx<impl ThreadGroup>,
     source: Global<T>,
     indices: Global<i32>,
     table: GlobalMut<T>,
@@ -117,12 +118,12 @@ pub(super) unsafe fn add_combined<S: Set, T: Summed>(
     // SAFETY: the launcher promises the extents and the memory. There are as many sums as their layout has. Several
     // threads may add to one element, which the engine allows.
     let (span, source, table, entering) = unsafe {
-        let grouped = Grouped::new::<S>(&mut memory, indices, first, first_miss, &args);
+        let grouped = Grouped::new::<S>(thread, &mut memory, indices, first, first_miss, &args);
         let [spans, units] = const { spans::<S>() };
         let sums = memory.take((spans * units) as usize);
         let rows_of_table = RowMajor::new([args.table_rows as i32, args.columns], args.ld_to);
         (
-            Span::of_thread::<S>(grouped),
+            Span::of_thread::<S>(thread, grouped),
             Tensor::new(source, args.plain_rows(args.ld_from)),
             Tensor::new(RedAdd::to(table), rows_of_table),
             Tensor::new(sums, RowMajor::new([spans, units], i64::from(units))),
@@ -135,7 +136,7 @@ pub(super) unsafe fn add_combined<S: Set, T: Summed>(
         // SAFETY: the last run goes on. The threads of later spans have left their sums.
         let sum = unsafe { span.with_later_spans::<S, T>(last.sum, &entering) };
         let key = span.keys.get(SPAN as usize - 1);
-        add_to_row::<S, T>(&table, (key, tile.1), &sum);
+        add_to_row::<S, T>(thread, &table, (key, tile.1), &sum);
     }
 }
 
@@ -143,7 +144,8 @@ pub(super) unsafe fn add_combined<S: Set, T: Summed>(
 type OfRows<T> = Fragment<T, PlacesOfSpan>;
 
 /// The thread's span of the grouped rows.
-struct Span {
+struct Span<G> {
+    thread: ThreadIdx<G>,
     grouped: Grouped,
     /// The place of its first row.
     first: i32,
@@ -164,19 +166,19 @@ struct LastRun<S: Set, T: Summed> {
     enters: bool,
 }
 
-impl Span {
+impl<G: ThreadGroup> Span<G> {
     /// The thread's span of a set.
     ///
     /// # Safety
     /// The rows must have been grouped as those of `S`.
     #[inline(always)]
-    unsafe fn of_thread<S: Set>(grouped: Grouped) -> Self {
+    unsafe fn of_thread<S: Set>(thread: ThreadIdx<G>, grouped: Grouped) -> Self {
         let places = RowMajor::new([1, S::ROWS as i32], 0);
         // SAFETY: there are as many keys and rows as the set has.
         let (keys, rows) = unsafe {
             (
-                Tensor::new(grouped.keys, places).partition_broadcast::<S::Places>(thread_idx()),
-                Tensor::new(grouped.rows, places).partition_broadcast::<S::Places>(thread_idx()),
+                Tensor::new(grouped.keys, places).partition_broadcast::<S::Places>(thread),
+                Tensor::new(grouped.rows, places).partition_broadcast::<S::Places>(thread),
             )
         };
         let [_, first] = keys.bound().coordinate(0);
@@ -189,6 +191,7 @@ impl Span {
             ]
         };
         Span {
+            thread,
             grouped,
             first,
             keys,
@@ -210,7 +213,7 @@ impl Span {
             ..0 => Units::<S, T>::filled(T::default()),
             row => source
                 .local_tile::<S::Row>((row as u32, across))
-                .partition_broadcast::<S::Units>(thread_idx())
+                .partition_broadcast::<S::Units>(self.thread)
                 .load(T::default()),
         })
     }
@@ -246,9 +249,9 @@ impl Span {
                 !goes_on(nth)
             };
             if enters && (ends || is_last) {
-                entering.partition::<S::OwnSums>(thread_idx()).store(&sum);
+                entering.partition::<S::OwnSums>(self.thread).store(&sum);
             } else if ends {
-                add_to_row::<S, T>(table, (self.keys.get(nth), across), &sum);
+                add_to_row::<S, T>(self.thread, table, (self.keys.get(nth), across), &sum);
             }
         });
         LastRun { sum, enters }
@@ -268,7 +271,7 @@ impl Span {
         loop {
             let more = entering
                 .local_tile::<S::Row>(((next / SPAN) as u32, 0u32))
-                .partition_broadcast::<S::Sums>(thread_idx())
+                .partition_broadcast::<S::Sums>(self.thread)
                 .load(T::Sum::default());
             sum = sum.map(|unit, sum| T::plus(sum, more.get(unit)));
             // SAFETY: the run has a row in the next span, so there is one.
@@ -284,6 +287,7 @@ impl Span {
 /// columns.
 #[inline(always)]
 fn add_to_row<S: Set, T: Summed>(
+    thread: ThreadIdx<impl ThreadGroup>,
     table: &Tensor<RedAdd<T>, RowMajor>,
     (key, across): (i32, u32),
     sum: &Sums<S, T>,
@@ -291,7 +295,7 @@ fn add_to_row<S: Set, T: Summed>(
     if key >= 0 {
         table
             .local_tile::<S::Row>((key as u32, across))
-            .partition_broadcast::<S::Units>(thread_idx())
+            .partition_broadcast::<S::Units>(thread)
             .store_with(|unit| T::narrow(sum.get(unit)));
     }
 }

@@ -1,6 +1,8 @@
 //! Element gather: each element of the output is an element of a table that an index names along one dimension.
 
-use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, instantiate, thread_idx};
+use cutlet_device::{
+    DeviceData, Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, instantiate, thread_idx,
+};
 use cutlet_layout_core::{
     Bound, Coord, Divide, Divisor, Engine, Fragment, FragmentLayout, Inner, MatrixInner, Raster,
     RowMajor, StaticLayout, Tensor, each, tiles,
@@ -163,6 +165,7 @@ impl<L: FragmentLayout> Bound for BoundElements<L> {
 /// Table, indices and output must have these extents, and `first_miss` one element.
 #[inline(always)]
 unsafe fn gather_elements<S: Shape, T: DeviceData + Default>(
+    thread: ThreadIdx<impl ThreadGroup>,
     table: Global<T>,
     indices: Global<i32>,
     output: GlobalMut<T>,
@@ -181,10 +184,10 @@ unsafe fn gather_elements<S: Shape, T: DeviceData + Default>(
     };
     let from = table
         .local_tile::<S::Tile>(tile)
-        .partition::<S::Threads>(thread_idx());
+        .partition::<S::Threads>(thread);
     let to = output
         .local_tile::<S::Tile>(tile)
-        .partition::<S::Threads>(thread_idx());
+        .partition::<S::Threads>(thread);
 
     let values = from.load(T::default());
     to.store_if(&values, |v| {
@@ -208,7 +211,7 @@ macro_rules! instances {
                 output: GlobalMut<$element>,
                 first_miss: GlobalMut<u64>,
                 args: ElementArgs,
-            ) = gather_elements::<$shape, $element>;
+            ) = gather_elements::<$shape, $element>(thread_idx(), ..);
         )+}
     };
 }

@@ -1,7 +1,8 @@
 //! Embedding bag: the sum, the mean or the maximum of the rows of a table that each bag of indices names.
 
 use cutlet_device::{
-    DeviceData, Float, Global, GlobalMut, block_idx, instantiate, max_nan, thread_idx,
+    DeviceData, Float, Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, instantiate, max_nan,
+    thread_idx,
 };
 use cutlet_layout_core::{Engine, Fragment, RowMajor, Tensor, ThreadValue};
 use half::{bf16, f16};
@@ -88,7 +89,9 @@ impl BagArgs {
 /// All operands must have these extents, and `first_miss` one element. There must be a weight for each index if rows
 /// are weighted.
 #[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
 unsafe fn embedding_bag<S: Owners, T: Float + Default>(
+    thread: ThreadIdx<impl ThreadGroup>,
     table: Global<T>,
     indices: Global<i32>,
     offsets: Global<i32>,
@@ -101,7 +104,7 @@ unsafe fn embedding_bag<S: Owners, T: Float + Default>(
     // SAFETY: the launcher promises the extents.
     let to = unsafe { Tensor::new(output, bags) }
         .local_tile::<S::Tile>((block_idx().x, block_idx().y))
-        .partition::<S::Columns>(thread_idx());
+        .partition::<S::Columns>(thread);
     let [bag, column] = to.bound().coordinate(0);
     if bag >= args.bags || column >= args.columns {
         return;
@@ -177,7 +180,7 @@ macro_rules! instances {
                 output: GlobalMut<$element>,
                 first_miss: GlobalMut<u64>,
                 args: BagArgs,
-            ) = embedding_bag::<$owners, $element>;
+            ) = embedding_bag::<$owners, $element>(thread_idx(), ..);
         )+}
     };
 }

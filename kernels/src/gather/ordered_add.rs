@@ -16,7 +16,10 @@
 //! Later pieces begin at least as many positions apart as a piece has rows. So at most one begins in each *chunk* of as
 //! many sorted positions, and the number of the chunk is the place of the piece's sum.
 
-use cutlet_device::{DeviceData, Float, Global, GlobalMut, block_idx, instantiate, thread_idx};
+use cutlet_device::{
+    DeviceData, Float, Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, instantiate,
+    thread_idx,
+};
 use cutlet_layout_core::{Engine, Fragment, Partition, RowMajor, Tensor, ThreadValue};
 use half::{bf16, f16};
 
@@ -63,6 +66,7 @@ impl<T: Float + Default> SortedRows<T> {
     /// column.
     #[inline(always)]
     fn of_owner<S: Owners>(
+        thread: ThreadIdx<impl ThreadGroup>,
         source: Global<T>,
         keys: Global<u32>,
         order: Global<i32>,
@@ -73,7 +77,7 @@ impl<T: Float + Default> SortedRows<T> {
         let [owner, column] =
             unsafe { Tensor::new(keys, RowMajor::new([owners, args.columns], 0)) }
                 .local_tile::<S::Tile>((block_idx().x, block_idx().y))
-                .partition::<S::Columns>(thread_idx())
+                .partition::<S::Columns>(thread)
                 .bound()
                 .coordinate(0);
         let rows = SortedRows {
@@ -218,13 +222,15 @@ struct LaterPiece {
 /// Source, keys, order and table must have these extents. The keys are sorted.
 #[inline(always)]
 unsafe fn ordered_add<S: Owners, T: Float + Default>(
+    thread: ThreadIdx<impl ThreadGroup>,
     source: Global<T>,
     keys: Global<u32>,
     order: Global<i32>,
     table: GlobalMut<T>,
     args: OrderedAddArgs,
 ) {
-    let Some((first, rows)) = SortedRows::of_owner::<S>(source, keys, order, args, args.rows)
+    let Some((first, rows)) =
+        SortedRows::of_owner::<S>(thread, source, keys, order, args, args.rows)
     else {
         return;
     };
@@ -253,6 +259,7 @@ unsafe fn ordered_add<S: Owners, T: Float + Default>(
 /// As [`ordered_add`]. There must be a row of `partials` for each chunk.
 #[inline(always)]
 unsafe fn ordered_sum<S: Owners, T: Float + Default>(
+    thread: ThreadIdx<impl ThreadGroup>,
     source: Global<T>,
     keys: Global<u32>,
     order: Global<i32>,
@@ -260,7 +267,8 @@ unsafe fn ordered_sum<S: Owners, T: Float + Default>(
     args: OrderedAddArgs,
 ) {
     let chunks = args.chunks();
-    let Some((chunk, rows)) = SortedRows::of_owner::<S>(source, keys, order, args, chunks) else {
+    let Some((chunk, rows)) = SortedRows::of_owner::<S>(thread, source, keys, order, args, chunks)
+    else {
         return;
     };
     // SAFETY: the launcher promises the keys and the rows. The chunk's row of the sums belongs to this owner.
@@ -284,6 +292,7 @@ unsafe fn ordered_sum<S: Owners, T: Float + Default>(
 /// As [`ordered_sum`], which wrote the sums.
 #[inline(always)]
 unsafe fn ordered_fold<S: Owners, T: Float + Default>(
+    thread: ThreadIdx<impl ThreadGroup>,
     source: Global<T>,
     keys: Global<u32>,
     order: Global<i32>,
@@ -292,7 +301,8 @@ unsafe fn ordered_fold<S: Owners, T: Float + Default>(
     args: OrderedAddArgs,
 ) {
     let chunks = args.chunks();
-    let Some((chunk, rows)) = SortedRows::of_owner::<S>(source, keys, order, args, chunks) else {
+    let Some((chunk, rows)) = SortedRows::of_owner::<S>(thread, source, keys, order, args, chunks)
+    else {
         return;
     };
     // SAFETY: the launcher promises the keys, the rows and the sums. The key is a row of the table, which belongs to
@@ -351,7 +361,7 @@ macro_rules! instances {
                 order: Global<i32>,
                 table: GlobalMut<$element>,
                 args: OrderedAddArgs,
-            ) = ordered_add::<$owners, $element>;
+            ) = ordered_add::<$owners, $element>(thread_idx(), ..);
 
             $(#[$doc])*
             #[kernel(threads = 256)]
@@ -361,7 +371,7 @@ macro_rules! instances {
                 order: Global<i32>,
                 partials: GlobalMut<f32>,
                 args: OrderedAddArgs,
-            ) = ordered_sum::<$owners, $element>;
+            ) = ordered_sum::<$owners, $element>(thread_idx(), ..);
 
             $(#[$doc])*
             #[kernel(threads = 256, min_blocks = 2)]
@@ -372,7 +382,7 @@ macro_rules! instances {
                 partials: Global<f32>,
                 table: GlobalMut<$element>,
                 args: OrderedAddArgs,
-            ) = ordered_fold::<$owners, $element>;
+            ) = ordered_fold::<$owners, $element>(thread_idx(), ..);
         )+}
     };
 }

@@ -2,7 +2,8 @@
 //! differ, so that reads and writes are coalesced.
 
 use cutlet_device::{
-    DeviceData, Global, GlobalMut, SharedMemory, block_idx, instantiate, sync_threads, thread_idx,
+    DeviceData, Global, GlobalMut, SharedMemory, ThreadGroup, ThreadIdx, block_idx, instantiate,
+    sync_threads, thread_idx,
 };
 use cutlet_layout_core::{
     AnyStrides, Coord, Divide, Divisor, Fixed, L, Raster, StaticLayout, StaticSwizzle, Sw, Tensor,
@@ -71,6 +72,7 @@ impl PermuteArgs {
 /// Source and destination must have these layouts.
 #[inline(always)]
 unsafe fn copy<S: Shape, T: DeviceData + Default>(
+    thread: ThreadIdx<impl ThreadGroup>,
     source: Global<T>,
     destination: GlobalMut<T>,
     args: PermuteArgs,
@@ -88,11 +90,11 @@ unsafe fn copy<S: Shape, T: DeviceData + Default>(
     };
     let values = source
         .local_tile::<S::Tile>(tile)
-        .partition::<S::Threads>(thread_idx())
+        .partition::<S::Threads>(thread)
         .load(T::default());
     destination
         .local_tile::<S::Tile>(tile)
-        .partition::<S::Threads>(thread_idx())
+        .partition::<S::Threads>(thread)
         .store(&values);
 }
 
@@ -142,6 +144,7 @@ const fn shared<S: Square, T>() -> u32 {
 /// Source and destination must have these layouts.
 #[inline(always)]
 unsafe fn transpose<S: Square, T: DeviceData + Default>(
+    thread: ThreadIdx<impl ThreadGroup>,
     source: Global<T>,
     destination: GlobalMut<T>,
     args: PermuteArgs,
@@ -161,18 +164,16 @@ unsafe fn transpose<S: Square, T: DeviceData + Default>(
     };
     let values = source
         .local_tile::<S::Tile>(tile)
-        .partition::<S::AlongRows>(thread_idx())
+        .partition::<S::AlongRows>(thread)
         .load(T::default());
-    stored
-        .partition::<S::AlongRows>(thread_idx())
-        .store(&values);
+    stored.partition::<S::AlongRows>(thread).store(&values);
     sync_threads();
     let values = stored
-        .partition::<S::AlongColumns>(thread_idx())
+        .partition::<S::AlongColumns>(thread)
         .load(T::default());
     destination
         .local_tile::<S::Tile>(tile)
-        .partition::<S::AlongColumns>(thread_idx())
+        .partition::<S::AlongColumns>(thread)
         .store(&values);
 }
 
@@ -193,7 +194,7 @@ macro_rules! instances {
                 source: Global<$element>,
                 destination: GlobalMut<$element>,
                 args: PermuteArgs,
-            ) = copy::<Long, $element>;
+            ) = copy::<Long, $element>(thread_idx(), ..);
 
             /// Shorter rows, whose columns are innermost in both layouts.
             #[kernel(threads = 256)]
@@ -201,7 +202,7 @@ macro_rules! instances {
                 source: Global<$element>,
                 destination: GlobalMut<$element>,
                 args: PermuteArgs,
-            ) = copy::<Short, $element>;
+            ) = copy::<Short, $element>(thread_idx(), ..);
 
             /// Columns are innermost in the source, and rows in the destination.
             #[kernel(threads = 256, shared = shared::<$square, $element>())]
@@ -209,7 +210,7 @@ macro_rules! instances {
                 source: Global<$element>,
                 destination: GlobalMut<$element>,
                 args: PermuteArgs,
-            ) = transpose::<$square, $element>;
+            ) = transpose::<$square, $element>(thread_idx(), ..);
         )+}
     };
 }

@@ -4,8 +4,8 @@
 use core::f32::consts::LOG2_E;
 
 use cutlet_device::{
-    DeviceData, Float, Global, GlobalMut, block_idx, exp2_approx, instantiate, kernel, lane_idx,
-    shfl_xor, thread_idx, warp_sum,
+    DeviceData, Float, Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, exp2_approx,
+    instantiate, kernel, lane_idx, shfl_xor, thread_idx, warp_sum,
 };
 use cutlet_layout_core::{
     Bound, Divide, Divisor, Fragment, FragmentLayout, L, RowMajor, Tensor, ThreadValue, Tv,
@@ -80,6 +80,7 @@ impl Best {
 /// The logits must have these extents, and choices and weights `tokens · top_k` elements.
 #[inline(always)]
 unsafe fn top_k<T: Float + Default>(
+    thread: ThreadIdx<impl ThreadGroup>,
     logits: Global<T>,
     choices: GlobalMut<i32>,
     weights: GlobalMut<f32>,
@@ -93,13 +94,13 @@ unsafe fn top_k<T: Float + Default>(
         (
             Tensor::new(logits, all)
                 .local_tile::<Logits>(tile)
-                .partition::<LogitThreads>(thread_idx()),
+                .partition::<LogitThreads>(thread),
             Tensor::new(choices, chosen)
                 .local_tile::<Choices>(tile)
-                .partition::<ChoiceThreads>(thread_idx()),
+                .partition::<ChoiceThreads>(thread),
             Tensor::new(weights, chosen)
                 .local_tile::<Choices>(tile)
-                .partition::<ChoiceThreads>(thread_idx()),
+                .partition::<ChoiceThreads>(thread),
         )
     };
     let loaded = logits.load(T::default());
@@ -182,7 +183,7 @@ instantiate! {
         choices: GlobalMut<i32>,
         weights: GlobalMut<f32>,
         args: TopKArgs,
-    ) = top_k::<f32>;
+    ) = top_k::<f32>(thread_idx(), ..);
 
     /// Logits in bf16.
     #[kernel(threads = 256)]
@@ -191,7 +192,7 @@ instantiate! {
         choices: GlobalMut<i32>,
         weights: GlobalMut<f32>,
         args: TopKArgs,
-    ) = top_k::<half::bf16>;
+    ) = top_k::<half::bf16>(thread_idx(), ..);
 
     /// Logits in f16.
     #[kernel(threads = 256)]
@@ -200,7 +201,7 @@ instantiate! {
         choices: GlobalMut<i32>,
         weights: GlobalMut<f32>,
         args: TopKArgs,
-    ) = top_k::<half::f16>;
+    ) = top_k::<half::f16>(thread_idx(), ..);
 }
 
 /// The choices of a block.

@@ -1,6 +1,6 @@
 //! Row gather: each row of the output is the row of a table that an index names.
 
-use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, thread_idx};
+use cutlet_device::{DeviceData, Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx};
 use cutlet_layout_core::{Bound, Tensor};
 
 use super::args::report_misses;
@@ -12,6 +12,7 @@ use super::{RowArgs, Shape, row_instances};
 /// Table, indices and output must have these extents, and `first_miss` one element.
 #[inline(always)]
 unsafe fn gather<S: Shape, T: DeviceData + Default>(
+    thread: ThreadIdx<impl ThreadGroup>,
     table: Global<T>,
     indices: Global<i32>,
     output: GlobalMut<T>,
@@ -28,10 +29,10 @@ unsafe fn gather<S: Shape, T: DeviceData + Default>(
     let tile = args.tiles.tile(block_idx().x);
     let from = table
         .local_tile::<S::Tile>(tile)
-        .partition::<S::Threads>(thread_idx());
+        .partition::<S::Threads>(thread);
     let to = output
         .local_tile::<S::Tile>(tile)
-        .partition::<S::Threads>(thread_idx());
+        .partition::<S::Threads>(thread);
 
     let values = from.load(T::default());
     to.store_if(&values, |v| {

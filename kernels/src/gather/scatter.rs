@@ -1,6 +1,6 @@
 //! Row scatter: each row of a source is stored to the row of a table that an index names.
 
-use cutlet_device::{DeviceData, Global, GlobalMut, Relaxed, block_idx, thread_idx};
+use cutlet_device::{DeviceData, Global, GlobalMut, Relaxed, ThreadGroup, ThreadIdx, block_idx};
 use cutlet_layout_core::Tensor;
 
 use super::args::report_misses;
@@ -13,6 +13,7 @@ use super::{RowArgs, Shape, row_instances};
 /// Source, indices and table must have these extents, and `first_miss` one element.
 #[inline(always)]
 unsafe fn scatter<S: Shape, T: DeviceData + Default>(
+    thread: ThreadIdx<impl ThreadGroup>,
     source: Global<T>,
     indices: Global<i32>,
     table: GlobalMut<T>,
@@ -30,10 +31,10 @@ unsafe fn scatter<S: Shape, T: DeviceData + Default>(
     let tile = args.tiles.tile(block_idx().x);
     let from = source
         .local_tile::<S::Tile>(tile)
-        .partition::<S::Threads>(thread_idx());
+        .partition::<S::Threads>(thread);
     let to = table
         .local_tile::<S::Tile>(tile)
-        .partition::<S::Threads>(thread_idx());
+        .partition::<S::Threads>(thread);
 
     to.store(&from.load(T::default()));
     // SAFETY: the launcher promises one element.

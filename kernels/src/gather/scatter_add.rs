@@ -3,7 +3,7 @@
 //!
 //! Numbers of 16 bits are added in pairs if rows are aligned for it.
 
-use cutlet_device::{Global, GlobalMut, instantiate};
+use cutlet_device::{Global, GlobalMut, instantiate, thread_idx};
 use half::{bf16, f16};
 
 use super::RowArgs;
@@ -25,7 +25,7 @@ macro_rules! instances {
                 table: GlobalMut<$unit>,
                 first_miss: GlobalMut<u64>,
                 args: RowArgs,
-            ) = add_combined::<$set, $unit>;
+            ) = add_combined::<$set, $unit>(thread_idx(), ..);
         )+}
     };
 }

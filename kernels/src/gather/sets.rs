@@ -6,8 +6,8 @@
 //! while other blocks load rows. The order within a bucket is that of atomic operations, so it is unspecified.
 
 use cutlet_device::{
-    Global, GlobalMut, Shared, SharedMemory, WARP_SIZE, atomic_add, lane_idx, shfl, sync_threads,
-    thread_idx, uniform,
+    Global, GlobalMut, Shared, SharedMemory, ThreadGroup, ThreadIdx, WARP_SIZE, atomic_add,
+    lane_idx, shfl, sync_threads, uniform,
 };
 use cutlet_layout_core::{
     Bound, Engine, Fragment, L, Partition, RowMajor, StaticLayout, Tensor, ThreadValue, Tv,
@@ -135,6 +135,7 @@ impl Grouped {
     /// There must be an index for each row of the source, one element of `first_miss`, and as much shared memory.
     #[inline(always)]
     pub unsafe fn new<S: Set>(
+        thread: ThreadIdx<impl ThreadGroup>,
         memory: &mut SharedMemory,
         indices: Global<i32>,
         first: i32,
@@ -153,15 +154,15 @@ impl Grouped {
         let (own, buckets) = unsafe {
             let row = |len| RowMajor::new([1, len], 0);
             (
-                Tensor::new(indices, row(count)).partition::<S::Ungrouped>(thread_idx()),
+                Tensor::new(indices, row(count)).partition::<S::Ungrouped>(thread),
                 Tensor::new(grouped.buckets, row(S::BUCKETS as i32))
-                    .partition::<S::Buckets>(thread_idx()),
+                    .partition::<S::Buckets>(thread),
             )
         };
         let found = own.load(0);
         let place = |v| own.bound().coordinate(v)[1];
         buckets.store_with(|_| 0);
-        if thread_idx().is_first() {
+        if thread.is_first() {
             // SAFETY: there is this number.
             unsafe { grouped.given.store(0, 0) };
         }

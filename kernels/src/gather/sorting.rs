@@ -5,8 +5,9 @@
 //! [`sort_count`], [`sort_scan`], [`sort_place`]. The result does not depend on the order in which blocks run.
 
 use cutlet_device::{
-    DeviceData, Global, GlobalMut, Shared, SharedMemory, WARP_SIZE, atomic_add, ballot, block_idx,
-    kernel, lane_idx, shfl, shfl_up, sync_threads, sync_warp, thread_idx, warp_idx,
+    DeviceData, Global, GlobalMut, Shared, SharedMemory, ThreadGroup, ThreadIdx, WARP_SIZE,
+    atomic_add, ballot, block_idx, kernel, lane_idx, shfl, shfl_up, sync_threads, sync_warp,
+    thread_idx, warp_idx,
 };
 use cutlet_layout_core::{
     Bound, Fixed, L, Partition, RowMajor, Tensor, ThreadValue, Tv, covers_exactly, each,
@@ -198,7 +199,7 @@ pub unsafe fn sort_scan(counts: GlobalMut<u32>, totals: GlobalMut<u32>, args: So
             .partition::<ScanThreads>(thread_idx());
         let values = own.load(0);
         let sum = (0..4).fold(0, |sum, v| sum + values.get(v));
-        let scan = scan_block(sum, sums);
+        let scan = scan_block(thread_idx(), sum, sums);
         let mut next = before + scan.before;
         own.store_with(|v| {
             let this = next;
@@ -232,10 +233,10 @@ struct BlockScan {
 
 /// Sums the values of the block's threads. All of them must call it; `sums` has a number for each warp.
 #[inline(always)]
-fn scan_block(value: u32, sums: Shared<u32>) -> BlockScan {
+fn scan_block(thread: ThreadIdx<impl ThreadGroup>, value: u32, sums: Shared<u32>) -> BlockScan {
     // SAFETY: there is a sum for each warp.
     let sums = unsafe { Tensor::new(sums, WarpSums::new()) };
-    let of_warp = sums.partition_broadcast::<SumOfWarp>(thread_idx());
+    let of_warp = sums.partition_broadcast::<SumOfWarp>(thread);
     let of_lane = sums.partition_broadcast::<SumOfLane>(lane_idx());
     let through_lane = inclusive_scan(value);
     // The last lane's value is the warp's sum. A lane stores it alone.
@@ -357,9 +358,9 @@ pub unsafe fn sort_place(
     sync_threads();
     // Loaded no earlier, so that a thread needs fewer registers.
     let value = values.partition::<ChunkThreads>(thread_idx()).load(0);
-    let in_block = begins_in_block(&of_digits, memory.sums);
+    let in_block = begins_in_block(thread_idx(), &of_digits, memory.sums);
     let total = totals.partition::<CountsOfThread>(thread_idx()).load(0);
-    let below = scan_block(total.get(0) + total.get(1), memory.sums).before;
+    let below = scan_block(thread_idx(), total.get(0) + total.get(1), memory.sums).before;
     let before_block = counts.partition::<CountsOfThread>(thread_idx()).load(0);
     // SAFETY: there is a shift for each value of a digit.
     unsafe { Tensor::new(memory.shifts, OfDigits::new()) }
@@ -381,13 +382,23 @@ pub unsafe fn sort_place(
     });
     sync_threads();
     // SAFETY: the launcher promises the sorted keys and values.
-    unsafe { write_in_turn(&memory, &keys, sorted_keys, sorted_values, args) };
+    unsafe {
+        write_in_turn(
+            thread_idx(),
+            &memory,
+            &keys,
+            sorted_keys,
+            sorted_values,
+            args,
+        )
+    };
 }
 
 /// Replaces the counters of each value of the digit, of all warps, by where its keys begin when those of the block are
 /// sorted. Returns where those of the thread's two values begin.
 #[inline(always)]
 fn begins_in_block(
+    thread: ThreadIdx<impl ThreadGroup>,
     of_digits: &Partition<Shared<u32>, WarpCounters, DigitsOfAllWarps>,
     sums: Shared<u32>,
 ) -> [u32; 2] {
@@ -397,7 +408,7 @@ fn begins_in_block(
         (first..first + WARPS).fold(0, |sum, v| sum + counted.get(v))
     };
     let (first, second) = (of_value(0), of_value(1));
-    let begin = scan_block(first + second, sums).before;
+    let begin = scan_block(thread, first + second, sums).before;
     let mut next = begin;
     // The warps of the first value come before those of the second.
     of_digits.store_with(|v| {
@@ -415,6 +426,7 @@ fn begins_in_block(
 /// of keys.
 #[inline(always)]
 unsafe fn write_in_turn(
+    thread: ThreadIdx<impl ThreadGroup>,
     memory: &PlaceMemory,
     keys: &Tensor<Global<u32>, RowMajor, Chunk>,
     sorted_keys: GlobalMut<u32>,
@@ -425,12 +437,12 @@ unsafe fn write_in_turn(
     // SAFETY: the memory has room for this many keys and values.
     let (key, value) = unsafe {
         (
-            Tensor::new(memory.keys, in_block).partition_partial::<InTurn>(thread_idx()),
-            Tensor::new(memory.values, in_block).partition_partial::<InTurn>(thread_idx()),
+            Tensor::new(memory.keys, in_block).partition_partial::<InTurn>(thread),
+            Tensor::new(memory.values, in_block).partition_partial::<InTurn>(thread),
         )
     };
     // As many as the block has keys were written, from the first place on.
-    let in_turn = keys.partition::<InTurn>(thread_idx());
+    let in_turn = keys.partition::<InTurn>(thread);
     each::<<InTurn as ThreadValue>::Val>(|v| {
         if in_turn.bound().holds(v) {
             let (own, place) = (key.value(v, 0), key.bound().coordinate(v)[1] as u32);

@@ -1,7 +1,9 @@
 //! The epilogue pass: a second kernel, which applies everything that can be fused to accumulators in f32, and writes a
 //! C of any type and alignment.
 
-use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, instantiate, thread_idx};
+use cutlet_device::{
+    DeviceData, Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, instantiate, thread_idx,
+};
 use cutlet_layout_core::{AnyStrides, Divisor, L, Raster, RowMajor, Tensor, Tv, tiles};
 
 use super::epilogue::{ElementC, Epilogue, Fused, apply_fours};
@@ -45,6 +47,7 @@ pub fn raster(extents: [i32; 2]) -> Raster<Divisor> {
 /// C and the accumulators must have these extents. Rows of accumulators are read up to a multiple of 4 elements.
 #[inline(always)]
 unsafe fn pass<T: ElementC<Acc = f32>>(
+    thread: ThreadIdx<impl ThreadGroup>,
     accumulators: Global<f32>,
     c: GlobalMut<T>,
     extents: PassArgs,
@@ -58,7 +61,7 @@ unsafe fn pass<T: ElementC<Acc = f32>>(
         in_fours,
         raster,
     } = extents;
-    let (tile, thread) = (raster.tile(block_idx().x), thread_idx());
+    let tile = raster.tile(block_idx().x);
     // SAFETY: the launcher promises the extents.
     let (accumulators, to) = unsafe {
         let accumulators =
@@ -89,7 +92,7 @@ instantiate! {
         c: GlobalMut<half::bf16>,
         extents: PassArgs,
         epilogue: Fused<half::bf16>,
-    ) = pass::<half::bf16>;
+    ) = pass::<half::bf16>(thread_idx(), ..);
 
     /// To a C of f16.
     #[kernel(threads = THREADS)]
@@ -98,7 +101,7 @@ instantiate! {
         c: GlobalMut<half::f16>,
         extents: PassArgs,
         epilogue: Fused<half::f16>,
-    ) = pass::<half::f16>;
+    ) = pass::<half::f16>(thread_idx(), ..);
 
     /// To a C of f32.
     #[kernel(threads = THREADS)]
@@ -107,5 +110,5 @@ instantiate! {
         c: GlobalMut<f32>,
         extents: PassArgs,
         epilogue: Fused<f32>,
-    ) = pass::<f32>;
+    ) = pass::<f32>(thread_idx(), ..);
 }

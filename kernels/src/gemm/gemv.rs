@@ -7,8 +7,8 @@
 
 use cutlet_device::sm90::{grid_dependency_wait, launch_dependents};
 use cutlet_device::{
-    DeviceData, Global, GlobalMut, SharedArray, WARP_SIZE, block_idx, fma, instantiate, lane_idx,
-    sync_threads, thread_idx, warp_idx, warp_sum,
+    DeviceData, Global, GlobalMut, SharedArray, ThreadGroup, ThreadIdx, ThreadsOf, WARP_SIZE,
+    block_idx, fma, instantiate, lane_idx, sync_threads, thread_idx, warp_idx, warp_sum,
 };
 use cutlet_layout_core::{
     AnyStrides, Fragment, FragmentLayout, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, each,
@@ -130,6 +130,7 @@ pub type WarpSums = SharedArray<f32, { WARPS as usize * ROWS * MOST_VECTORS }>;
 /// [`THREADS`] threads, and the grid a block for each tile of C.
 #[inline(always)]
 unsafe fn gemv<S: Shape, T: ElementC<Acc = f32>>(
+    thread: ThreadIdx<impl ThreadGroup>,
     matrix: Global<T>,
     vectors: Global<T>,
     c: GlobalMut<T>,
@@ -159,25 +160,28 @@ unsafe fn gemv<S: Shape, T: ElementC<Acc = f32>>(
     for k_tile in 0..k_tiles {
         let of_matrix = matrix
             .local_tile::<S::Matrix>((row_tile, k_tile))
-            .partition::<S::OfMatrix>(thread_idx())
+            .partition::<S::OfMatrix>(thread)
             .load(T::default());
         let of_vectors = vectors
             .local_tile::<S::Vectors>((vector_tile, k_tile))
-            .partition::<S::OfVectors>(thread_idx())
+            .partition::<S::OfVectors>(thread)
             .load(T::default());
         multiply_add::<S, T>(&mut sums, &of_matrix, &of_vectors);
     }
 
-    if let Some(sum) = add_up::<S>(&sums, of_warps) {
+    if let Some((thread, sum)) = add_up::<S>(thread, &sums, of_warps) {
         let to = c
             .local_tile::<S::Sums>((row_tile, vector_tile))
-            .partition_partial::<S::OfSums>(thread_idx());
+            .partition_partial::<S::OfSums>(thread);
         to.store_with(|v| T::narrow(epilogue.apply(sum, None, to.bound().coordinate(v))));
     }
 }
 
 /// The elements of a thread's part of a tile.
 type Elements<T, P> = Fragment<T, <P as ThreadValue>::Val>;
+
+/// The threads that have a sum of the block each.
+type SumThreads<S> = ThreadsOf<<S as Shape>::OfElement>;
 
 /// Adds the products of a thread's elements to its sums.
 #[inline(always)]
@@ -201,7 +205,11 @@ fn multiply_add<S: Shape, T: ElementC<Acc = f32>>(
 /// Adds the sums of all threads of the block, in an order that does not depend on the run. The thread with a sum's
 /// index gets it.
 #[inline(always)]
-fn add_up<S: Shape>(sums: &Fragment<f32, S::Sums>, of_warps: WarpSums) -> Option<f32> {
+fn add_up<S: Shape>(
+    thread: ThreadIdx<impl ThreadGroup>,
+    sums: &Fragment<f32, S::Sums>,
+    of_warps: WarpSums,
+) -> Option<(ThreadIdx<SumThreads<S>>, f32)> {
     const {
         assert!(
             S::Sums::SIZE <= ROWS * MOST_VECTORS,
@@ -220,14 +228,14 @@ fn add_up<S: Shape>(sums: &Fragment<f32, S::Sums>, of_warps: WarpSums) -> Option
             .store_with(|v| of_block.get(v));
     }
     sync_threads();
-    thread_idx().is_below(count as u32).then(|| {
+    thread.among_first::<SumThreads<S>>().map(|thread| {
         let of_element = of_warps
             .local_tile::<S::OfWarps>((0u32, 0u32))
-            .partition::<S::OfElement>(thread_idx())
+            .partition::<S::OfElement>(thread)
             .load(0.0);
         let mut total = 0.0;
         each::<<S::OfElement as ThreadValue>::Val>(|warp| total += of_element.get(warp));
-        total
+        (thread, total)
     })
 }
 
@@ -244,7 +252,7 @@ macro_rules! kernels {
                 args: GemvArgs,
                 epilogue: Fused<$element>,
                 #[shared] of_warps: WarpSums,
-            ) = gemv::<$shape, $element>;
+            ) = gemv::<$shape, $element>(thread_idx(), ..);
         )+}
     };
 }

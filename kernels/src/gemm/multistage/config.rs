@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use cutlet_device::collective::Groups;
-use cutlet_device::{DeviceData, Shared, SharedStorage, SharedUnion, ThreadIdx};
+use cutlet_device::{DeviceData, Shared, SharedStorage, SharedUnion, ThreadGroup, ThreadIdx};
 use cutlet_layout_core::{
     Divisor, Fixed, Fragment, FragmentLayout, Raster, StaticLayout, Tensor, ThreadValue,
 };
@@ -31,13 +31,14 @@ pub trait Config: Copy + 'static {
     type Product: Product<A = Self::A, B = Self::B>;
 
     /// Threads of a block.
-    const THREADS: u32 = <Self::Product as Product>::THREADS;
+    const THREADS: u32 = <Self::Product as ThreadGroup>::THREADS;
 }
 
 /// How the threads of a block multiply the tiles of a stage: in steps along k.
 ///
-/// Each warp has a rectangle of the tile of C. It leaves the warp in epilogue subtiles: some of its rows at a time.
-pub trait Product: Copy + 'static {
+/// It is the group of the block's threads. Each warp has a rectangle of the tile of C. It leaves the warp in epilogue
+/// subtiles: some of its rows at a time.
+pub trait Product: ThreadGroup {
     /// How A goes through shared memory.
     type A: Staging;
     /// How B goes through shared memory.
@@ -54,9 +55,6 @@ pub trait Product: Copy + 'static {
     const SUBTILES: usize;
     /// Warps of a block, below one another and side by side.
     const WARPS: [usize; 2];
-    /// Threads of a block.
-    const THREADS: u32 = (32 * Self::WARPS[0] * Self::WARPS[1]) as u32;
-
     /// A thread's elements of A and of B in a step.
     type Fragments: Copy;
     /// Steps of a k-tile.
@@ -67,7 +65,7 @@ pub trait Product: Copy + 'static {
         a: StageTile<Self::A>,
         b: StageTile<Self::B>,
         step: usize,
-        thread: ThreadIdx,
+        thread: ThreadIdx<Self>,
     ) -> Self::Fragments;
 
     /// Adds the product of a step to the accumulators.

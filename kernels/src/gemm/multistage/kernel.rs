@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use cutlet_device::collective::Group;
 use cutlet_device::sm80::{cp_async_commit, cp_async_wait};
-use cutlet_device::{Global, GlobalMut, ThreadIdx, block_idx, sync_threads, thread_idx};
+use cutlet_device::{Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, sync_threads};
 use cutlet_layout_core::{Divide, StaticLayout, each, tiles};
 
 use super::config::{Acc, Accumulators, Config, Element, MultistageArgs, Product, Storage};
@@ -21,7 +21,9 @@ use crate::gemm::epilogue::{Accumulator, ElementC, Epilogue};
 /// `args` must describe the matrices, and the operands must be aligned for the copies of the configuration. `partials`
 /// must have room for the partials of each split, or C for the tile's elements.
 #[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
 pub unsafe fn gemm<C, D, Epi>(
+    thread: ThreadIdx<impl ThreadGroup>,
     a: Global<Element<C>>,
     b: Global<Element<C>>,
     c: GlobalMut<D>,
@@ -35,7 +37,7 @@ pub unsafe fn gemm<C, D, Epi>(
     Epi: Epilogue<Acc = Acc<C>>,
 {
     // SAFETY: as promised by the caller.
-    unsafe { run::<C, D, Epi, _>(a, b, c, partials, args, OwnRows, epilogue, storage) };
+    unsafe { run::<C, D, Epi, _>(thread, a, b, c, partials, args, OwnRows, epilogue, storage) };
 }
 
 /// Which rows of memory are those of A and of C.
@@ -70,7 +72,7 @@ pub(super) trait RowsOf<C: Config, D: ElementC>: Copy {
         group: (Group, i64),
         epilogue: Epi,
         storage: SubtileStorage<C::Product>,
-        place: Place,
+        place: Place<C::Product>,
     ) where
         D: ElementC<Acc = Acc<C>>;
 }
@@ -109,7 +111,7 @@ where
         (group, to_c): (Group, i64),
         epilogue: Epi,
         storage: SubtileStorage<C::Product>,
-        place: Place,
+        place: Place<C::Product>,
     ) where
         D: ElementC<Acc = Acc<C>>,
     {
@@ -138,6 +140,7 @@ where
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
 pub(super) unsafe fn run<C, D, Epi, R>(
+    thread: ThreadIdx<impl ThreadGroup>,
     a: Global<Element<C>>,
     b: Global<Element<C>>,
     c: GlobalMut<D>,
@@ -152,7 +155,14 @@ pub(super) unsafe fn run<C, D, Epi, R>(
     Epi: Epilogue<Acc = Acc<C>>,
     R: RowsOf<C, D>,
 {
-    let thread = thread_idx();
+    const {
+        let [below, aside] = <C::Product as Product>::WARPS;
+        assert!(
+            C::THREADS as usize == 32 * below * aside,
+            "the threads of a block are those of its warps"
+        );
+    }
+    let thread = thread.of_group::<C::Product>();
     let (row, column) = args.raster.tile(block_idx().x);
     let (split, row) = args.tile_rows.div_rem(row);
     let [m, n, k] = args.extents;
@@ -254,9 +264,9 @@ pub(super) unsafe fn run<C, D, Epi, R>(
 
 /// The operands, and their stages.
 struct Operands<C: Config> {
-    a: OperandLoader<C::A>,
-    b: OperandLoader<C::B>,
-    thread: ThreadIdx,
+    a: OperandLoader<C::A, C::Product>,
+    b: OperandLoader<C::B, C::Product>,
+    thread: ThreadIdx<C::Product>,
     /// The split's end among the k-tiles.
     end: u32,
 }

@@ -5,14 +5,14 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::{Shared, ThreadIdx};
-use cutlet_layout_core::{Bound, Fixed, Layout, MatrixInner, StaticLayout, Tensor, ThreadValue};
+use cutlet_device::{Shared, ThreadGroup, ThreadIdx};
+use cutlet_layout_core::{Bound, Fixed, Layout, MatrixInner, StaticLayout, Tensor};
 
 use super::config::{StageTile, stage_elements};
-use super::staging::{Accesses, GlobalMajor, Matrix, Operand, Staging, Start};
+use super::staging::{Accesses, CopyThreads, GlobalMajor, Matrix, Operand, Staging, Start};
 
-/// Copies k-tiles of an operand.
-pub(super) struct OperandLoader<S: Staging> {
+/// Copies k-tiles of an operand, by a thread of the group `G`.
+pub(super) struct OperandLoader<S: Staging, G> {
     matrix: Tensor<Operand<S>, Matrix<S>>,
     /// What the thread keeps of its accesses.
     start: Start<S>,
@@ -21,10 +21,10 @@ pub(super) struct OperandLoader<S: Staging> {
     /// The k-tiles of the matrix.
     k_tiles: u32,
     ring: Shared<S::Element>,
-    thread: ThreadIdx,
+    thread: ThreadIdx<G>,
 }
 
-impl<S: Staging> OperandLoader<S> {
+impl<S: Staging, G: ThreadGroup> OperandLoader<S, G> {
     /// A loader of the operand's tile `tile` along mn, into the stages of `ring`.
     ///
     /// # Safety
@@ -36,7 +36,7 @@ impl<S: Staging> OperandLoader<S> {
         matrix: Matrix<S>,
         tile: u32,
         ring: Shared<S::Element>,
-        thread: ThreadIdx,
+        thread: ThreadIdx<G>,
     ) -> Self {
         let [_, k] = matrix.extent();
         // SAFETY: as promised by the caller.
@@ -64,21 +64,21 @@ impl<S: Staging> OperandLoader<S> {
 
     /// The thread's accesses to the k-tile that comes first: the last one along k.
     #[inline(always)]
-    fn first_accesses(&self) -> Accesses<S> {
-        self.accesses_at(self.k_tiles - 1)
+    fn first_accesses(&self, thread: ThreadIdx<CopyThreads<S>>) -> Accesses<S> {
+        self.accesses_at(self.k_tiles - 1, thread)
     }
 
     /// The thread's accesses to the `nth` k-tile, but not the first one.
     #[inline(always)]
-    fn accesses(&self, nth: u32) -> Accesses<S> {
-        self.accesses_at(nth - 1)
+    fn accesses(&self, nth: u32, thread: ThreadIdx<CopyThreads<S>>) -> Accesses<S> {
+        self.accesses_at(nth - 1, thread)
     }
 
     /// The thread's accesses to the k-tile that is number `along_k` along k.
     #[inline(always)]
-    fn accesses_at(&self, along_k: u32) -> Accesses<S> {
+    fn accesses_at(&self, along_k: u32, thread: ThreadIdx<CopyThreads<S>>) -> Accesses<S> {
         let tile = (self.tile, along_k);
-        S::Source::accesses::<_, KTile<S>, _>(&self.start, &self.matrix, tile, self.thread)
+        S::Source::accesses::<_, KTile<S>, _>(&self.start, &self.matrix, tile, thread)
     }
 
     /// The thread's accesses to the k-tile at k = 0.
@@ -87,21 +87,23 @@ impl<S: Staging> OperandLoader<S> {
         &self.start
     }
 
-    /// Whether the thread copies anything.
+    /// The thread among those that copy something, if it is one.
     #[inline(always)]
-    fn takes_part(&self) -> bool {
-        self.thread
-            .is_below(const { <S::Copy as ThreadValue>::Thr::SIZE as u32 })
+    fn copying(&self) -> Option<ThreadIdx<CopyThreads<S>>> {
+        self.thread.among_first()
     }
 
     /// Reads the thread's part of the first k-tile into registers, if it goes through them.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn fetch_first(&self) -> S::Held {
-        if const { size_of::<S::Held>() == 0 } || !self.takes_part() {
+        if const { size_of::<S::Held>() == 0 } {
             return S::nothing();
         }
-        let from = self.first_accesses();
+        let Some(thread) = self.copying() else {
+            return S::nothing();
+        };
+        let from = self.first_accesses(thread);
         // SAFETY: the creator promised the operand.
         unsafe { S::fetch(&from, |v| from.bound().holds(v)) }
     }
@@ -113,10 +115,10 @@ impl<S: Staging> OperandLoader<S> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn put_first(&self, held: S::Held, stage: u32) {
-        if self.takes_part() {
-            let from = self.first_accesses();
+        if let Some(thread) = self.copying() {
+            let from = self.first_accesses(thread);
             // SAFETY: the creator promised the operand, and the caller that the stage is not in use.
-            unsafe { S::put_part(held, &from, self.stage(stage), self.thread) };
+            unsafe { S::put_part(held, &from, self.stage(stage), thread) };
         }
     }
 
@@ -125,10 +127,13 @@ impl<S: Staging> OperandLoader<S> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn fetch(&self, nth: u32, exists: bool) -> S::Held {
-        if const { size_of::<S::Held>() == 0 } || !self.takes_part() {
+        if const { size_of::<S::Held>() == 0 } {
             return S::nothing();
         }
-        let from = self.accesses(nth);
+        let Some(thread) = self.copying() else {
+            return S::nothing();
+        };
+        let from = self.accesses(nth, thread);
         // SAFETY: the creator promised the operand.
         unsafe { S::fetch(&from, |v| exists && from.bound().holds_along(v, MN)) }
     }
@@ -141,11 +146,11 @@ impl<S: Staging> OperandLoader<S> {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn put(&self, held: S::Held, nth: u32, exists: bool, stage: u32) {
-        if self.takes_part() {
-            let from = self.accesses(nth);
+        if let Some(thread) = self.copying() {
+            let from = self.accesses(nth, thread);
             let holds = |v| exists && from.bound().holds_along(v, MN);
             // SAFETY: the creator promised the operand, and the caller that the stage is not in use.
-            unsafe { S::put(held, &from, holds, self.stage(stage), self.thread) };
+            unsafe { S::put(held, &from, holds, self.stage(stage), thread) };
         }
     }
 }

@@ -2,7 +2,7 @@
 //! name. One kernel serves all of them, because rows without indices stand for themselves.
 
 use cutlet_device::collective::Group;
-use cutlet_device::{DeviceData, Global, GlobalMut, Relaxed};
+use cutlet_device::{DeviceData, Global, GlobalMut, Relaxed, ThreadGroup, ThreadIdx};
 use cutlet_layout_core::{Fragment, Gather, Partition, RowMajor, Tensor, ThreadValue, Width};
 
 use super::config::{Acc, Accumulators, Config, Element, MultistageArgs, Storage};
@@ -32,6 +32,7 @@ pub struct NamedOperands {
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
 pub unsafe fn named_rows_gemm<C, D, Epi>(
+    thread: ThreadIdx<impl ThreadGroup>,
     a: Global<Element<C>>,
     b: Global<Element<C>>,
     c: GlobalMut<D>,
@@ -46,7 +47,7 @@ pub unsafe fn named_rows_gemm<C, D, Epi>(
     Epi: Epilogue<Acc = Acc<C>>,
 {
     // SAFETY: as promised by the caller.
-    unsafe { run::<C, D, Epi, _>(a, b, c, partials, args, rows, epilogue, storage) };
+    unsafe { run::<C, D, Epi, _>(thread, a, b, c, partials, args, rows, epilogue, storage) };
 }
 
 impl<C, D> RowsOf<C, D> for NamedOperands
@@ -87,7 +88,7 @@ where
         (group, _): (Group, i64),
         epilogue: Epi,
         storage: SubtileStorage<C::Product>,
-        place: Place,
+        place: Place<C::Product>,
     ) where
         D: ElementC<Acc = Acc<C>>,
     {
@@ -129,7 +130,7 @@ impl<D: ElementC> Destination<D> {
         &self,
         args: &MultistageArgs,
         epilogue: Epi,
-        place: Place,
+        place: Place<C::Product>,
         pass: (u32, u32),
         values: Fragment<Acc<C>, PassValues<C::Product>>,
     ) where

@@ -8,7 +8,7 @@
 //! | [`Transposed`] | through registers, 16 bytes at a time | K-major f32, to a stage in which mn is consecutive |
 
 use cutlet_device::sm90::{KMajor, Major, MnMajor};
-use cutlet_device::{DeviceData, Global, ThreadIdx};
+use cutlet_device::{DeviceData, Global, ThreadGroup, ThreadIdx, ThreadsOf};
 use cutlet_layout_core::{
     ColMajor, Coord, Engine, FragmentStorage, MatrixInner, Partition, RowMajor, StaticLayout,
     StaticSwizzle, Strided, Tensor, ThreadValue,
@@ -70,7 +70,7 @@ pub trait Staging: core::marker::Copy + 'static {
         from: &Accesses<Self>,
         holds: impl Fn(usize) -> bool,
         to: StageTile<Self>,
-        thread: ThreadIdx,
+        thread: ThreadIdx<CopyThreads<Self>>,
     ) {
         let _ = holds;
         // SAFETY: as promised by the caller.
@@ -85,12 +85,15 @@ pub trait Staging: core::marker::Copy + 'static {
         held: Self::Held,
         from: &Accesses<Self>,
         to: StageTile<Self>,
-        thread: ThreadIdx,
+        thread: ThreadIdx<CopyThreads<Self>>,
     );
 }
 
 /// A thread's accesses to a k-tile in global memory.
 pub type Accesses<S> = Partition<Operand<S>, Matrix<S>, <S as Staging>::Copy>;
+
+/// The threads that copy a k-tile: those of the block, or the first ones of them.
+pub type CopyThreads<S> = ThreadsOf<<S as Staging>::Copy>;
 
 /// How an operand lies in global memory.
 pub type Source<S> = <S as Staging>::Source;
@@ -121,7 +124,7 @@ pub trait GlobalMajor: Major {
     fn start<E: Engine, T: StaticLayout, C: ThreadValue>(
         matrix: &Tensor<E, Self::Matrix>,
         tile: u32,
-        thread: ThreadIdx,
+        thread: ThreadIdx<impl ThreadGroup>,
     ) -> Self::Start<E, C>;
 
     /// The thread's accesses to the tile at `tile` = (mn, k), in units of `T`.
@@ -129,7 +132,7 @@ pub trait GlobalMajor: Major {
         start: &Self::Start<E, C>,
         matrix: &Tensor<E, Self::Matrix>,
         tile: (u32, u32),
-        thread: ThreadIdx,
+        thread: ThreadIdx<ThreadsOf<C>>,
     ) -> Partition<E, Self::Matrix, C>;
 }
 
@@ -150,7 +153,7 @@ macro_rules! strided_major {
             fn start<E: Engine, T: StaticLayout, C: ThreadValue>(
                 _: &Tensor<E, $matrix>,
                 _: u32,
-                _: ThreadIdx,
+                _: ThreadIdx<impl ThreadGroup>,
             ) {
             }
 
@@ -159,7 +162,7 @@ macro_rules! strided_major {
                 (): &(),
                 matrix: &Tensor<E, $matrix>,
                 tile: (u32, u32),
-                thread: ThreadIdx,
+                thread: ThreadIdx<ThreadsOf<C>>,
             ) -> Partition<E, $matrix, C> {
                 matrix.local_tile::<T>(tile).partition::<C>(thread)
             }

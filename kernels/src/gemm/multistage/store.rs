@@ -15,7 +15,7 @@ use crate::gemm::epilogue::{Accumulator, ElementC, Epilogue, apply_fours};
 
 /// Which split of which tile a thread stores.
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct Place<P> {
     /// The tile's row.
     pub row: u32,
     /// The tile's column.
@@ -23,7 +23,7 @@ pub(super) struct Place {
     /// The split.
     pub split: u32,
     /// The thread.
-    pub thread: ThreadIdx,
+    pub thread: ThreadIdx<P>,
 }
 
 /// Elements of padding after a row in shared memory: rows begin at different banks.
@@ -67,7 +67,7 @@ pub(super) unsafe fn store<C, D, Epi>(
     extent: Coord,
     epilogue: Epi,
     storage: SubtileStorage<C::Product>,
-    place: Place,
+    place: Place<C::Product>,
 ) where
     C: Config,
     D: ElementC<Acc = Acc<C>>,
@@ -132,7 +132,7 @@ pub(super) unsafe fn store<C, D, Epi>(
 pub(super) unsafe fn each_pass<P: Product>(
     mut accumulators: Accumulators<P>,
     SubtileStorage(subtiles): SubtileStorage<P>,
-    thread: ThreadIdx,
+    thread: ThreadIdx<P>,
     store: impl Fn((u32, u32), Fragment<P::Acc, PassValues<P>>),
 ) {
     // Loops at run time: unrolled, they would be most of the kernel. One lane answers for all, so that the compiler

@@ -7,7 +7,7 @@
 #![cfg_attr(any(not(gemm_simt), target_arch = "nvptx64"), allow(unused_imports))]
 
 use cutlet_device::sm90::{KMajor as K, MnMajor as Mn};
-use cutlet_device::{Global, GlobalMut, instantiate};
+use cutlet_device::{Global, GlobalMut, instantiate, thread_idx};
 
 use super::{Lanes, Simt, ThreadTile, Transposed as Tr, Unaligned as Un, Warps};
 use crate::gemm::config::{Stages, Tile};
@@ -40,7 +40,7 @@ macro_rules! instances {
                     args: MultistageArgs,
                     epilogue: Fused<f32>,
                     #[shared] storage: Storage<C>,
-                ) = gemm::<C, f32, Fused<f32>>;
+                ) = gemm::<C, f32, Fused<f32>>(thread_idx(), ..);
             }
         }
     )+

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use cutlet_device::sm90::{KMajor, Major, MnMajor};
-use cutlet_device::{ThreadIdx, fma};
+use cutlet_device::{ThreadGroup, ThreadIdx, fma};
 use cutlet_layout_core::{
     AccessWidth, Fragment, FragmentLayout, Layout, M as Mode, StaticLayout, ThreadValue, Width,
     each,
@@ -56,6 +56,14 @@ impl<
     const WARPS: [usize; 2] = [WM, WN];
 }
 
+impl<A, B, T, TT, L, const WM: usize, const WN: usize> ThreadGroup
+    for MultiplyAdd<A, B, T, TT, L, Warps<WM, WN>>
+where
+    Self: Copy + 'static,
+{
+    const THREADS: u32 = (32 * WM * WN) as u32;
+}
+
 impl<
     A: Staging<Element = f32, Major: Along>,
     B: Staging<Element = f32, Major: Along>,
@@ -96,7 +104,12 @@ where
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn load(a: StageTile<A>, b: StageTile<B>, step: usize, thread: ThreadIdx) -> Self::Fragments {
+    fn load(
+        a: StageTile<A>,
+        b: StageTile<B>,
+        step: usize,
+        thread: ThreadIdx<Self>,
+    ) -> Self::Fragments {
         let mut of_a = Fragment::filled(0.0);
         let mut of_b = Fragment::filled(0.0);
         a.partition_broadcast::<Operand<Self, A, Count<TM>, Count<TK>, 0>>(thread)

@@ -5,7 +5,7 @@
 #![cfg_attr(any(not(gemm_simt), target_arch = "nvptx64"), allow(unused_imports))]
 
 use cutlet_device::sm90::{KMajor as K, MnMajor as Mn};
-use cutlet_device::{Global, GlobalMut, instantiate};
+use cutlet_device::{Global, GlobalMut, instantiate, thread_idx};
 
 use super::{Lanes, Named, Simt, ThreadTile, Unaligned as Un, Warps};
 use crate::gemm::config::{Stages, Tile};
@@ -39,7 +39,7 @@ macro_rules! instances {
                     rows: NamedOperands,
                     epilogue: FusedWithOld<f32>,
                     #[shared] storage: Storage<C>,
-                ) = named_rows_gemm::<C, f32, FusedWithOld<f32>>;
+                ) = named_rows_gemm::<C, f32, FusedWithOld<f32>>(thread_idx(), ..);
             }
         }
     )+

@@ -12,7 +12,7 @@
 
 use cutlet_device::sm80::{Mma884F64, Mma1688F64, Mma1688Tf32, Mma16816, Mma16832};
 use cutlet_device::sm90::{KMajor as K, MnMajor as Mn};
-use cutlet_device::{Global, GlobalMut, instantiate};
+use cutlet_device::{Global, GlobalMut, instantiate, thread_idx};
 use half::{bf16, f16};
 
 use super::arithmetic::Tf32x3;
@@ -50,7 +50,7 @@ macro_rules! instances {
                         args: MultistageArgs,
                         epilogue: Fused<$c>,
                         #[shared] storage: Storage<C>,
-                    ) = gemm::<C, $c, Fused<$c>>;
+                    ) = gemm::<C, $c, Fused<$c>>(thread_idx(), ..);
                 }
             }
         )+

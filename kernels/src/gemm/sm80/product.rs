@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::ThreadIdx;
+use cutlet_device::{ThreadGroup, ThreadIdx};
 use cutlet_layout_core::{
     AccessWidth, Fragment, FragmentLayout, Layout, M as Mode, StaticLayout, StaticSwizzle,
     ThreadValue, WarpAccess, Width, compose_coordinates, each,
@@ -59,6 +59,14 @@ impl<
     type Width = LB::Width;
 }
 
+impl<I, A, B, T, BL, const WM: usize, const WN: usize> ThreadGroup
+    for WarpProduct<I, A, B, T, Warps<WM, WN>, BL>
+where
+    Self: Copy + 'static,
+{
+    const THREADS: u32 = (32 * WM * WN) as u32;
+}
+
 impl<
     I: Arithmetic,
     A: Staging<Element = I::Element>,
@@ -104,7 +112,12 @@ impl<
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn load(a: StageTile<A>, b: StageTile<B>, step: usize, thread: ThreadIdx) -> Self::Fragments {
+    fn load(
+        a: StageTile<A>,
+        b: StageTile<B>,
+        step: usize,
+        thread: ThreadIdx<Self>,
+    ) -> Self::Fragments {
         const {
             assert!(
                 is_free_of_conflicts::<Self, A, LA, 0>()

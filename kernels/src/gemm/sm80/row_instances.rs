@@ -7,7 +7,7 @@
 
 use cutlet_device::sm80::{Mma884F64, Mma16816, Mma16832};
 use cutlet_device::sm90::{KMajor as K, MnMajor as Mn};
-use cutlet_device::{Global, GlobalMut, instantiate};
+use cutlet_device::{Global, GlobalMut, instantiate, thread_idx};
 use half::{bf16, f16};
 
 use super::{Blocks, Named, Sm80, Unaligned as Un, Warps};
@@ -45,7 +45,7 @@ macro_rules! instances {
                         rows: NamedOperands,
                         epilogue: FusedWithOld<$c>,
                         #[shared] storage: Storage<C>,
-                    ) = named_rows_gemm::<C, $c, FusedWithOld<$c>>;
+                    ) = named_rows_gemm::<C, $c, FusedWithOld<$c>>(thread_idx(), ..);
                 }
             }
         )+

@@ -8,7 +8,7 @@ use cutlet_layout_core::{AccessWidth, StaticLayout, StaticSwizzle, ThreadValue, 
 use half::{bf16, f16};
 
 use super::threads::{ElementCopy, VectorCopy};
-use super::{Accesses, GlobalMajor, StageLayout, StagedElement, Staging};
+use super::{Accesses, CopyThreads, GlobalMajor, StageLayout, StagedElement, Staging};
 use crate::gemm::multistage::config::StageTile;
 use crate::gemm::multistage::instance::Read;
 
@@ -61,7 +61,7 @@ where
         from: &Accesses<Self>,
         holds: impl Fn(usize) -> bool,
         to: StageTile<Self>,
-        thread: ThreadIdx,
+        thread: ThreadIdx<CopyThreads<Self>>,
     ) {
         let mut values = (0..).step_by(const { <Self::Copy as ThreadValue>::Width::VALUES });
         from.each_access(&to.partition::<Self::Copy>(thread), |from, to, _| {
@@ -73,7 +73,12 @@ where
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn put_part((): (), from: &Accesses<Self>, to: StageTile<Self>, thread: ThreadIdx) {
+    unsafe fn put_part(
+        (): (),
+        from: &Accesses<Self>,
+        to: StageTile<Self>,
+        thread: ThreadIdx<CopyThreads<Self>>,
+    ) {
         from.each_access(&to.partition::<Self::Copy>(thread), |from, to, count| {
             // SAFETY: as promised by the caller.
             unsafe { P::copy_part(to, from, count) }

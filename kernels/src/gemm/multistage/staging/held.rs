@@ -8,7 +8,7 @@ use cutlet_device::{DeviceData, ThreadIdx};
 use cutlet_layout_core::{NoSwizzle, StaticLayout, StaticSwizzle, Tv, Width, each};
 
 use super::threads::{ElementCopy, ElementValues, VectorCopy, VectorThreads, VectorValues};
-use super::{Accesses, GlobalMajor, StageLayout, Staging};
+use super::{Accesses, CopyThreads, GlobalMajor, StageLayout, Staging};
 use crate::gemm::multistage::config::StageTile;
 use crate::gemm::multistage::instance::Read;
 
@@ -69,7 +69,7 @@ where
         held: Self::Held,
         _: &Accesses<Self>,
         to: StageTile<Self>,
-        thread: ThreadIdx,
+        thread: ThreadIdx<CopyThreads<Self>>,
     ) {
         to.partition::<Self::Copy>(thread).store_with(|v| held[v]);
     }
@@ -131,7 +131,7 @@ impl<L: StaticLayout, const THREADS: usize> Staging for Transposed<L, THREADS> {
         held: Self::Held,
         _: &Accesses<Self>,
         to: StageTile<Self>,
-        thread: ThreadIdx,
+        thread: ThreadIdx<CopyThreads<Self>>,
     ) {
         to.partition::<Tv<
             VectorThreads<Width<4>, KMajor, L, THREADS>,

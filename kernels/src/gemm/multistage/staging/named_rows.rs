@@ -1,7 +1,7 @@
 //! A K-major operand whose rows are those of a table that indices name.
 
-use cutlet_device::ThreadIdx;
 use cutlet_device::sm90::Major;
+use cutlet_device::{ThreadGroup, ThreadIdx, ThreadsOf};
 use cutlet_layout_core::{
     Engine, Gather, Partition, StaticLayout, Tensor, ThreadValue, tile_origin,
 };
@@ -52,7 +52,7 @@ impl<const VALUES: usize> GlobalMajor for NamedKMajor<VALUES> {
     fn start<E: Engine, T: StaticLayout, C: ThreadValue>(
         matrix: &Tensor<E, Gather<RowNumbers>>,
         tile: u32,
-        thread: ThreadIdx,
+        thread: ThreadIdx<impl ThreadGroup>,
     ) -> Partition<E, Gather<RowNumbers>, C> {
         matrix.local_tile::<T>((tile, 0u32)).partition::<C>(thread)
     }
@@ -62,7 +62,7 @@ impl<const VALUES: usize> GlobalMajor for NamedKMajor<VALUES> {
         start: &Partition<E, Gather<RowNumbers>, C>,
         _: &Tensor<E, Gather<RowNumbers>>,
         (_, k_tile): (u32, u32),
-        _: ThreadIdx,
+        _: ThreadIdx<ThreadsOf<C>>,
     ) -> Partition<E, Gather<RowNumbers>, C> {
         let [_, k] = tile_origin::<T>((0u32, k_tile));
         start.moved_along_rows(k)
