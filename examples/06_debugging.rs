@@ -2,7 +2,10 @@
 
 use cutlet::{Device, Result};
 use cutlet_device::sm90::SharedTile;
-use cutlet_device::{Global, GlobalMut, PtxLibrary, SharedArray, kernel, sync_threads, thread_idx};
+use cutlet_device::{
+    Global, GlobalMut, PtxLibrary, SharedArray, ThreadGroup, ThreadIdx, kernel, sync_threads,
+    thread_idx,
+};
 use cutlet_host::cpu;
 use cutlet_layout_core::{L, NoSwizzle, RowMajor, StaticSwizzle, Sw, Tensor, Tv};
 
@@ -34,7 +37,12 @@ type AlongRows = Tv<L!(32:1@1), L!(32:1@0)>;
 type AlongColumns = Tv<L!(32:1@0), L!(32:1@1)>;
 
 /// Transposes a 32 × 32 matrix through a tile in shared memory.
-fn transpose<W: StaticSwizzle>(x: Global<f32>, y: GlobalMut<f32>, tile: Tile<W>) {
+fn transpose<W: StaticSwizzle>(
+    thread: ThreadIdx<impl ThreadGroup>,
+    x: Global<f32>,
+    y: GlobalMut<f32>,
+    tile: Tile<W>,
+) {
     let by_rows = RowMajor::new([32, 32], 32);
     // SAFETY: the callers promise that the matrices are there. A barrier orders the tile's writes and reads.
     let (x, y, tile) = unsafe {
@@ -44,11 +52,11 @@ fn transpose<W: StaticSwizzle>(x: Global<f32>, y: GlobalMut<f32>, tile: Tile<W>)
             tile.tensor(),
         )
     };
-    let values = x.partition::<AlongRows>(thread_idx()).load(0.0);
-    tile.partition::<AlongRows>(thread_idx()).store(&values);
+    let values = x.partition::<AlongRows>(thread).load(0.0);
+    tile.partition::<AlongRows>(thread).store(&values);
     sync_threads();
-    let values = tile.partition::<AlongColumns>(thread_idx()).load(0.0);
-    y.partition::<AlongRows>(thread_idx()).store(&values);
+    let values = tile.partition::<AlongColumns>(thread).load(0.0);
+    y.partition::<AlongRows>(thread).store(&values);
 }
 
 /// Reads columns of the tile, whose elements are all in one bank.
@@ -57,7 +65,7 @@ fn transpose<W: StaticSwizzle>(x: Global<f32>, y: GlobalMut<f32>, tile: Tile<W>)
 /// Both matrices must have 32 × 32 elements.
 #[kernel(threads = 32)]
 pub unsafe fn transpose_plain(x: Global<f32>, y: GlobalMut<f32>, #[shared] tile: Tile<NoSwizzle>) {
-    transpose(x, y, tile);
+    transpose(thread_idx(), x, y, tile);
 }
 
 /// Xors the columns of the tile with their row's number.
@@ -70,7 +78,7 @@ pub unsafe fn transpose_swizzled(
     y: GlobalMut<f32>,
     #[shared] tile: Tile<Sw<5, 0, 5>>,
 ) {
-    transpose(x, y, tile);
+    transpose(thread_idx(), x, y, tile);
 }
 
 /// The kernels run on the CPU only.

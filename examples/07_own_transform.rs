@@ -43,12 +43,12 @@ impl MatrixInner for Ring {
 
 /// [`Ring`], bound to where a thread's values begin.
 #[derive(Clone, Copy)]
-struct BoundRing<L: StaticLayout> {
+struct BoundRing<L: FragmentLayout> {
     plain: <RowMajor as Inner>::Bound<L>,
     ring: Ring,
 }
 
-impl<L: StaticLayout> Bound for BoundRing<L> {
+impl<L: FragmentLayout> Bound for BoundRing<L> {
     /// Rows are contiguous, so vectors along them are.
     const RUN: usize = <<RowMajor as Inner>::Bound<L> as Bound>::RUN;
 
