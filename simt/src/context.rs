@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use corosensei::Yielder;
 use corosensei::trap::CoroutineTrapHandler;
@@ -72,8 +73,18 @@ pub(crate) struct Launch<'l> {
     pub(crate) outputs: Option<Outputs>,
     /// Whether the launch has failed: threads that run end at their next access to memory.
     pub(crate) cancelled: AtomicBool,
+    /// The threads that ran when the launch failed, and the lines at which they ended.
+    pub(crate) ended: Mutex<Vec<EndedThread>>,
     /// The accesses to global memory; `None` if the launch does not look for races.
     pub(crate) shadow: Option<LaunchShadow>,
+}
+
+/// A thread that ended at an access because its launch had failed.
+#[derive(Clone, Copy)]
+pub(crate) struct EndedThread {
+    pub(crate) block: [u32; 3],
+    pub(crate) thread: [u32; 3],
+    pub(crate) line: &'static Location<'static>,
 }
 
 /// One block while it runs.
@@ -245,12 +256,27 @@ impl Thread {
         &self.block().warps[self.linear as usize / WARP_SIZE]
     }
 
-    /// Ends the thread if its launch has failed. A thread that unwinds goes on.
+    /// Ends the thread at an access of the caller if its launch has failed. A thread that unwinds goes on.
     #[inline]
+    #[track_caller]
     pub(crate) fn end_if_cancelled(&self) {
         if self.block().launch().cancelled.load(Ordering::Relaxed) && !std::thread::panicking() {
-            panic!("the launch has failed");
+            self.end_at(self.line());
         }
+    }
+
+    #[cold]
+    fn end_at(&self, line: &'static Location<'static>) -> ! {
+        let ended = EndedThread {
+            block: self.block().idx,
+            thread: self.idx,
+            line,
+        };
+        let all = &self.block().launch().ended;
+        all.lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(ended);
+        panic!("the launch has failed");
     }
 
     /// The line of an access that the caller makes.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::context::EndedThread;
+
 /// Why a launch did not run every thread to its end.
 ///
 /// Blocks and threads are named by their `[x, y, z]` index.
@@ -93,12 +95,14 @@ pub struct Waiting {
 }
 
 /// A thread that runs, in [`SimtError::NoProgress`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Running {
     /// The block.
     pub block: [u32; 3],
     /// The thread.
     pub thread: [u32; 3],
+    /// `file:line:column` of the access at which the thread ended; `None` if it made none.
+    pub line: Option<String>,
 }
 
 /// Threads that wait for the same kind of event at the same line, in [`SimtError::NoProgress`].
@@ -136,7 +140,11 @@ impl fmt::Display for Running {
             "block {} thread {} runs",
             Index(self.block),
             Index(self.thread)
-        )
+        )?;
+        match &self.line {
+            Some(line) => write!(f, " (at {line})"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -165,8 +173,8 @@ impl fmt::Display for Stopped {
             what,
             line,
         } = self;
-        let Running { block, thread } = *example;
-        let (block, thread) = (Index(block), Index(thread));
+        let Running { block, thread, .. } = example;
+        let (block, thread) = (Index(*block), Index(*thread));
         match threads {
             1 => write!(f, "block {block} thread {thread} waits {what} (at {line})"),
             _ => write!(
@@ -273,6 +281,20 @@ impl fmt::Display for SimtError {
     }
 }
 
+impl SimtError {
+    /// The error, with the lines at which threads that ran have ended.
+    pub(crate) fn with_lines(mut self, ended: &[EndedThread]) -> Self {
+        if let Self::NoProgress { running, .. } = &mut self {
+            for thread in running {
+                let is_it =
+                    |it: &&EndedThread| (it.block, it.thread) == (thread.block, thread.thread);
+                thread.line = ended.iter().find(is_it).map(|it| it.line.to_string());
+            }
+        }
+        self
+    }
+}
+
 impl std::error::Error for SimtError {}
 
 #[cfg(test)]
@@ -284,6 +306,7 @@ mod tests {
         let of_thread = |x| Running {
             block: [0, 0, 0],
             thread: [x, 0, 0],
+            line: None,
         };
         let stopped = |x| Stopped {
             threads: 32,

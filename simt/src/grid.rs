@@ -117,6 +117,7 @@ impl<'l> Grid<'l> {
                 traffic: report::is_wanted().then(Traffic::default),
                 outputs: report::is_wanted().then(Outputs::default),
                 cancelled: AtomicBool::new(false),
+                ended: Mutex::default(),
                 shadow: checks_races().then(LaunchShadow::new),
             },
             shared_bytes: spec.shared_bytes,
@@ -189,12 +190,13 @@ impl<'l> Grid<'l> {
                 unwritten: outputs.into_reports(self.launch.buffers),
             });
         }
-        match self
-            .error
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
-        {
-            Some(error) => Err(error),
+        let error = self.error.into_inner();
+        let ended = self.launch.ended.into_inner();
+        match error.unwrap_or_else(PoisonError::into_inner) {
+            Some(error) => {
+                let ended = ended.unwrap_or_else(PoisonError::into_inner);
+                Err(error.with_lines(&ended))
+            }
             None => Ok(()),
         }
     }
@@ -267,6 +269,7 @@ impl<'l> Grid<'l> {
         Running {
             block: dims.block_idx(cluster, rank),
             thread: dims.thread_idx(linear),
+            line: None,
         }
     }
 

@@ -93,6 +93,7 @@ fn an_endless_loop_with_accesses_ends_with_an_error() {
         let of_thread = |x| Running {
             block: [1, 0, 0],
             thread: [x, 0, 0],
+            line: None,
         };
         let Err(SimtError::NoProgress {
             running, waiting, ..
@@ -100,7 +101,12 @@ fn an_endless_loop_with_accesses_ends_with_an_error() {
         else {
             panic!("{error:?}");
         };
-        assert_eq!(running, [of_thread(5)]);
+        let [runs] = running.as_slice() else {
+            panic!("{running:?}");
+        };
+        let line = runs.line.clone().unwrap_or_default();
+        assert!(line.starts_with("simt/tests/watchdog.rs:"), "{line}");
+        assert_eq!((runs.block, runs.thread), ([1, 0, 0], [5, 0, 0]));
         // Threads 6 and 7 have not begun.
         let [
             Stopped {
@@ -113,7 +119,10 @@ fn an_endless_loop_with_accesses_ends_with_an_error() {
         else {
             panic!("{waiting:?}");
         };
-        assert_eq!((*example, what.as_str()), (of_thread(0), "at sync_threads"));
+        assert_eq!(
+            (example.clone(), what.as_str()),
+            (of_thread(0), "at sync_threads")
+        );
         assert!(line.starts_with("simt/tests/watchdog.rs:"), "{line}");
         // The cores can be used again.
         launch(&SPEC, &sync_threads).unwrap();
