@@ -1,10 +1,13 @@
 //! The error type of the library.
 
+use std::fmt;
+
 /// The result type of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call failed. A message says what was asked for, what was found and what to do.
-#[derive(Debug, thiserror::Error)]
+/// Why a call failed. A message says what was asked for, what was found and what to do. `Debug` prints it as well, so that
+/// `unwrap` shows it.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The device, its driver or a launch failed.
@@ -159,6 +162,12 @@ pub enum Error {
         /// What became of the row.
         outcome: &'static str,
     },
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 /// What to do about the name of an instance that is none of those that exist.

@@ -1,12 +1,15 @@
 //! The error type of this crate.
 
+use std::fmt;
+
 use crate::Grid;
 
 /// The result type of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why a call failed. A message says what was asked for, what was found and what to do.
-#[derive(Debug, thiserror::Error)]
+/// Why a call failed. A message says what was asked for, what was found and what to do. `Debug` prints it as well, so that
+/// `unwrap` shows it.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A call needs a GPU, and there is no usable NVIDIA driver.
@@ -278,4 +281,10 @@ pub enum Error {
     /// A kernel failed on the CPU backend.
     #[error("on the CPU backend, {0}")]
     Kernel(#[from] cutlet_simt::SimtError),
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }

@@ -235,6 +235,16 @@ fn a_device_says_what_it_is_and_why() {
 }
 
 #[test]
+fn an_unwrapped_error_shows_its_message() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let x = stream.zeroed::<u8>(2)?;
+    let error = x.slice(1..3).unwrap_err();
+    assert_eq!(format!("{error:?}"), error.to_string());
+    assert!(error.to_string().contains('3'), "{error}");
+    Ok(())
+}
+
+#[test]
 fn a_gpu_that_does_not_exist_is_an_error() {
     let error = Device::gpu(1000).unwrap_err();
     match Device::auto().backend() {
