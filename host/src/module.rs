@@ -24,7 +24,8 @@ const CLUSTER_WITHOUT_ASKING: u32 = 8;
 #[derive(Default)]
 pub(crate) struct ModuleCache {
     functions: RwLock<HashMap<Key, Entry>>,
-    /// By address and length of the PTX text: one text may begin with another one. Locked while the driver compiles one, which does not block look-ups in `functions`.
+    /// By address and length of the PTX text: one text may begin with another one. Locked while the driver compiles
+    /// one, which does not block look-ups in `functions`.
     modules: Mutex<HashMap<(usize, usize), Module>>,
 }
 

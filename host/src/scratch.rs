@@ -14,7 +14,7 @@ use crate::home::Home;
 use crate::lock::lock;
 use crate::scratch_pool::Block;
 use crate::stream::Queue;
-use crate::stream_memory::CaptureId;
+use crate::stream_memory::{CaptureId, CaptureMemory};
 use crate::{Buffer, Result, Stream, View, ViewMut};
 
 /// `len` elements of `T` for temporary use by a stream's work. They are uninitialised: any bytes.
@@ -80,11 +80,11 @@ impl Stream {
         const { elements_fit::<T>() }
         let bytes = len.saturating_mul(size_of::<T>()).max(1);
         let memory = match (self.device().place(), self.queue()) {
-            _ if self.capture().is_some() => self.of_graph(bytes, len)?,
+            _ if self.capture().is_some() => self.of_graph(None, bytes, len)?,
             (Place::Gpu(gpu), Queue::Gpu(queue)) => {
                 gpu.make_current()?;
                 match ForeignCapture::of(queue)? {
-                    Some(capture) => self.of_foreign_graph(&capture, bytes, len)?,
+                    Some(capture) => self.of_graph(Some(&capture), bytes, len)?,
                     None => self.of_pool(gpu, queue, bytes, len)?,
                 }
             }
@@ -121,41 +121,30 @@ impl Stream {
         Ok(Memory::Block { block, len })
     }
 
-    /// Memory of the graph for which the stream records.
-    fn of_graph<T: DeviceData>(&self, bytes: usize, len: usize) -> Result<Memory<T>> {
-        const ONLY: CaptureId = 0;
-        let taken = lock(self.memory().of_capture()).take(ONLY, bytes);
-        let memory = match taken {
-            Some(memory) => memory,
-            None => Arc::new(Buffer::allocate(self.device(), bytes)?),
-        };
-        Ok(Memory::Graph {
-            memory,
-            len,
-            capture: ONLY,
-        })
-    }
-
-    /// Memory that another library's graph keeps.
-    fn of_foreign_graph<T: DeviceData>(
+    /// Memory of the graph for which the stream records: of this crate's capture, or of another library's.
+    fn of_graph<T: DeviceData>(
         &self,
-        capture: &ForeignCapture,
+        foreign: Option<&ForeignCapture>,
         bytes: usize,
         len: usize,
     ) -> Result<Memory<T>> {
-        let taken = lock(self.memory().of_capture()).take(capture.id, bytes);
+        let capture = foreign.map_or(CaptureMemory::OWN, |it| it.id);
+        let taken = lock(self.memory().of_capture()).take(capture, bytes);
         let memory = match taken {
             Some(memory) => memory,
             None => {
                 let memory = Arc::new(Buffer::allocate(self.device(), bytes)?);
-                capture.keep(memory.clone())?;
+                // A graph of this crate owns the stream that keeps the memory.
+                if let Some(foreign) = foreign {
+                    foreign.keep(memory.clone())?;
+                }
                 memory
             }
         };
         Ok(Memory::Graph {
             memory,
             len,
-            capture: capture.id,
+            capture,
         })
     }
 }

@@ -74,10 +74,13 @@ pub(crate) struct CaptureMemory {
     free: Vec<Arc<Buffer<u8>>>,
 }
 
-/// The driver's number of a capture. A capture of this crate is the only one of its stream, and has the number 0.
+/// The driver's number of a capture.
 pub(crate) type CaptureId = u64;
 
 impl CaptureMemory {
+    /// A capture of this crate, which is the only one of its stream.
+    pub(crate) const OWN: CaptureId = 0;
+
     /// Takes the smallest memory of at least `bytes` bytes that earlier work of this capture has used.
     pub(crate) fn take(&mut self, capture: CaptureId, bytes: usize) -> Option<Arc<Buffer<u8>>> {
         if self.capture != capture {
@@ -138,7 +141,7 @@ mod tests {
         let mut memory = CaptureMemory::default();
         let made = |bytes| Arc::new(Buffer::<u8>::allocate(&Device::cpu(), bytes).unwrap());
         let (small, large) = (made(100), made(200));
-        let [at_small, at_large] = [&small, &large].map(|it| it.view().address());
+        let at_small = small.view().address();
         memory.give(0, large);
         memory.give(0, small);
         let take = |memory: &mut CaptureMemory, capture, bytes| {
@@ -152,6 +155,5 @@ mod tests {
             None,
             "its memory is the graph's alone by now"
         );
-        let _ = at_large;
     }
 }

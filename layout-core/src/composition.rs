@@ -53,9 +53,9 @@ pub const fn composition(a: &Layout, b: &Layout) -> Layout {
 ///
 /// # Errors
 /// If no layout computes the composition, a stride does not fit 64 bits, or the result needs more
-/// than [`CAPACITY`] leaves even if those inside a mode are merged. An `a` that maps to an index more than once may have strides that
-/// cancel out. A composition of more than 4096 coordinates is also refused if it is a layout only
-/// for this reason.
+/// than [`CAPACITY`] leaves even if those inside a mode are merged. An `a` that maps to an index more than once may
+/// have strides that cancel out. A composition of more than 4096 coordinates is also refused if it is a layout only for
+/// this reason.
 pub const fn try_composition(a: &Layout, b: &Layout) -> Result<Layout, LayoutError> {
     let composed = compose(a, b);
     let Err(error) = &composed else {

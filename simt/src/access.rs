@@ -17,8 +17,8 @@ use crate::vector_clock::VectorClock;
 /// [`shared_base`](crate::shared_base) added, or an address made by [`map_shared_rank`](crate::map_shared_rank) for
 /// another block of the cluster.
 ///
-/// The bytes count as written from now on. The memory is valid while the block runs. Other threads use it, too: read and write it through the pointer, and keep
-/// no references to it across a wait.
+/// The bytes count as written from now on. The memory is valid while the block runs. Other threads use it, too: read
+/// and write it through the pointer, and keep no references to it across a wait.
 ///
 /// # Panics
 /// - If the range is not inside the block's shared memory.

@@ -16,8 +16,9 @@
 //!
 //! A launch never hangs. After 60 seconds without progress it ends with an error, which names the threads that run, and
 //! the threads that wait by what they wait for. If they cannot be ended, the process ends with that message, which then
-//! also has the lines at which the threads run (on Linux, in programs with line tables). Progress is that a thread begins to run, waits or ends. The environment variable `CUTLET_SIMT_WATCHDOG_SECONDS` sets another
-//! number of seconds, and 0 is no limit.
+//! also has the lines at which the threads run (on Linux, in programs with line tables). Progress is that a thread
+//! begins to run, waits or ends. The environment variable `CUTLET_SIMT_WATCHDOG_SECONDS` sets another number of
+//! seconds, and 0 is no limit.
 //!
 //! Each thread has 512 KiB of stack, or as many KiB as the environment variable `CUTLET_SIMT_STACK_KIB` says. A stack
 //! overflow ends the process with a message that names kernel, block and thread.
