@@ -117,8 +117,8 @@ impl Builder {
     ///
     /// # Errors
     /// If there is no device toolchain, the kernels do not compile, they need what a target does not have, they hold
-    /// [leftovers](Builder::leftovers) that are denied, or a published package lacks PTX that it [must
-    /// carry](Builder::shipped_by).
+    /// [leftovers](Builder::leftovers) that are denied, or a published package lacks PTX that it
+    /// [must carry](Builder::shipped_by).
     pub fn try_build(self) -> Result<Built, BuildError> {
         println!("cargo::rerun-if-changed=build.rs");
         let name = variable("CARGO_PKG_NAME")?;
