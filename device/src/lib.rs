@@ -87,7 +87,7 @@ pub use math::{
     tanh_approx, tanh_approx_f16,
 };
 pub use mma::MmaInstruction;
-pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule};
+pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule, PtxText};
 pub use red::{RedAdd, RedAddElement};
 pub use relaxed::Relaxed;
 pub use shared::{Shared, SharedMemory};

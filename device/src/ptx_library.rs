@@ -23,7 +23,27 @@ pub struct PtxModule {
     /// The target in the `.target` line of the PTX: `sm_80`, `sm_90a`.
     pub target: &'static str,
     /// The text, which the driver or ptxas compiles.
-    pub ptx: &'static str,
+    pub ptx: PtxText,
+}
+
+/// A PTX text in a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PtxText {
+    /// As it is.
+    Plain(&'static str),
+    /// Compressed by DEFLATE, as `cutlet-ptx-builder` writes it: PTX shrinks to a sixth. `cutlet_host::ptx_text` unpacks
+    /// it.
+    Deflated(&'static [u8]),
+}
+
+impl PtxText {
+    /// The bytes in the program, compressed or not.
+    pub const fn bytes(&self) -> &'static [u8] {
+        match self {
+            PtxText::Plain(text) => text.as_bytes(),
+            PtxText::Deflated(bytes) => bytes,
+        }
+    }
 }
 
 impl PtxLibrary {
@@ -41,10 +61,13 @@ impl PtxFamily {
     /// major. The best module has the highest capability and, at equal capability, the more specific target.
     ///
     /// ```
-    /// use cutlet_device::{PtxFamily, PtxModule};
+    /// use cutlet_device::{PtxFamily, PtxModule, PtxText};
     /// let family = PtxFamily {
     ///     name: "gemm",
-    ///     modules: &[PtxModule { target: "sm_80", ptx: "" }, PtxModule { target: "sm_90a", ptx: "" }],
+    ///     modules: &[
+    ///         PtxModule { target: "sm_80", ptx: PtxText::Plain("") },
+    ///         PtxModule { target: "sm_90a", ptx: PtxText::Plain("") },
+    ///     ],
     /// };
     /// assert_eq!(family.best_for(9, 0).unwrap().target, "sm_90a");
     /// assert_eq!(family.best_for(8, 9).unwrap().target, "sm_80");

@@ -1,5 +1,6 @@
 //! PTX modules: the driver compiles the best one for a device once, and the device keeps it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::ptr;
@@ -13,7 +14,7 @@ use cutlet_device::{LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
 use crate::driver::{RelaxedCaptureMode, check};
 use crate::gpu::Gpu;
 use crate::lock::{lock, read, write};
-use crate::{Error, Limits, Result, driver};
+use crate::{Error, Limits, Result, driver, ptx_text};
 
 /// Bytes of dynamic shared memory that every GPU gives a block by default; more needs an attribute.
 const SHARED_WITHOUT_ASKING: u32 = 48 * 1024;
@@ -24,7 +25,7 @@ const CLUSTER_WITHOUT_ASKING: u32 = 8;
 #[derive(Default)]
 pub(crate) struct ModuleCache {
     functions: RwLock<HashMap<Key, Entry>>,
-    /// By address and length of the PTX text: one text may begin with another one. Locked while the driver compiles
+    /// By address and length of the embedded PTX: one text may begin with another one. Locked while the driver compiles
     /// one, which does not block look-ups in `functions`.
     modules: Mutex<HashMap<(usize, usize), Module>>,
 }
@@ -77,7 +78,7 @@ impl ModuleCache {
             .library
             .family(request.family)
             .ok_or_else(|| unknown_family(request.library, request.kernel, request.family))?;
-        let module = choose(
+        let (module, text) = choose(
             request.library,
             family,
             request.kernel,
@@ -88,7 +89,7 @@ impl ModuleCache {
         let _relaxed = RelaxedCaptureMode::enter()?;
         let entry = Entry {
             function: look_up(
-                self.compiled(family, module, request.kernel)?,
+                self.compiled(family, module, &text, request.kernel)?,
                 request.kernel,
             )?,
             can_begin_early: module.can_begin_early(),
@@ -103,15 +104,17 @@ impl ModuleCache {
         &self,
         family: &PtxFamily,
         module: &PtxModule,
+        text: &str,
         kernel: &'static str,
     ) -> Result<Module> {
-        let text = (module.ptx.as_ptr().addr(), module.ptx.len());
+        let bytes = module.ptx.bytes();
+        let bytes = (bytes.as_ptr().addr(), bytes.len());
         let mut modules = lock(&self.modules);
-        if let Some(compiled) = modules.get(&text) {
+        if let Some(compiled) = modules.get(&bytes) {
             return Ok(*compiled);
         }
-        let compiled = compile(family, module, kernel)?;
-        modules.insert(text, compiled);
+        let compiled = compile(family, module, text, kernel)?;
+        modules.insert(bytes, compiled);
         Ok(compiled)
     }
 }
@@ -216,7 +219,7 @@ fn unknown_family(library: &PtxLibrary, kernel: &'static str, family: &'static s
     }
 }
 
-/// The best module for a device of this compute capability. A kernel that is built for some targets
+/// The best module for a device of this compute capability, and its text. A kernel that is built for some targets
 /// only is missing from the family's other modules.
 fn choose(
     library: &PtxLibrary,
@@ -224,16 +227,20 @@ fn choose(
     kernel: &'static str,
     (major, minor): (u32, u32),
     device: &str,
-) -> Result<&'static PtxModule> {
+) -> Result<(&'static PtxModule, Cow<'static, str>)> {
+    let with_kernel = |module: &'static PtxModule| {
+        let text = ptx_text(module.ptx).filter(|text| has_entry(text, kernel))?;
+        Some((module, text))
+    };
     family
         .best_for(major, minor)
-        .filter(|module| has_entry(module.ptx, kernel))
+        .and_then(with_kernel)
         .ok_or_else(|| {
             let targets: Vec<&str> = family
                 .modules
                 .iter()
-                .filter(|module| has_entry(module.ptx, kernel))
-                .map(|module| module.target)
+                .filter_map(with_kernel)
+                .map(|(module, _)| module.target)
                 .collect();
             // If other families are built for the device, this kernel does not support it.
             let builds_for_it = |it: &PtxFamily| it.best_for(major, minor).is_some();
@@ -270,7 +277,12 @@ fn has_entry(ptx: &str, kernel: &str) -> bool {
 }
 
 /// Compiles a PTX text for the current context, by the driver.
-fn compile(family: &PtxFamily, module: &PtxModule, kernel: &'static str) -> Result<Module> {
+fn compile(
+    family: &PtxFamily,
+    module: &PtxModule,
+    text: &str,
+    kernel: &'static str,
+) -> Result<Module> {
     const LOG_BYTES: usize = 16 * 1024;
     let refused = |code: CUresult, log: &str| Error::Jit {
         kernel,
@@ -279,7 +291,7 @@ fn compile(family: &PtxFamily, module: &PtxModule, kernel: &'static str) -> Resu
         code: driver::words(code).0,
         log: log.trim_end().to_string(),
     };
-    let Ok(text) = CString::new(module.ptx) else {
+    let Ok(text) = CString::new(text) else {
         return Err(refused(
             CUresult::CUDA_ERROR_INVALID_PTX,
             "the PTX text contains a NUL byte",
@@ -316,18 +328,21 @@ fn compile(family: &PtxFamily, module: &PtxModule, kernel: &'static str) -> Resu
 
 #[cfg(test)]
 mod tests {
+    use cutlet_device::PtxText;
+
     use super::*;
 
+    const TWO_ENTRIES: &str = ".visible .entry gemm_f32(\n)\n.visible .entry gemm_bf16 (\n)";
     const FAMILY: PtxFamily = PtxFamily {
         name: "gemm",
         modules: &[
             PtxModule {
                 target: "sm_80",
-                ptx: ".visible .entry gemm_f32(\n)",
+                ptx: PtxText::Plain(".visible .entry gemm_f32(\n)"),
             },
             PtxModule {
                 target: "sm_90a",
-                ptx: ".visible .entry gemm_f32(\n)\n.visible .entry gemm_bf16 (\n)",
+                ptx: PtxText::Plain(TWO_ENTRIES),
             },
         ],
     };
@@ -338,7 +353,8 @@ mod tests {
     #[test]
     fn the_best_target_that_runs_is_chosen() {
         let target = |capability| {
-            choose(&LIBRARY, &FAMILY, "gemm_f32", capability, "gpu 0").map(|module| module.target)
+            let chosen = choose(&LIBRARY, &FAMILY, "gemm_f32", capability, "gpu 0");
+            chosen.map(|(module, _)| module.target)
         };
         assert_eq!(target((9, 0)).unwrap(), "sm_90a");
         assert_eq!(target((8, 0)).unwrap(), "sm_80");
@@ -366,8 +382,8 @@ mod tests {
 
     #[test]
     fn entries_are_found_by_their_whole_name() {
-        assert!(has_entry(FAMILY.modules[1].ptx, "gemm_bf16"));
-        assert!(!has_entry(FAMILY.modules[1].ptx, "gemm"));
-        assert!(!has_entry(FAMILY.modules[1].ptx, "bf16"));
+        assert!(has_entry(TWO_ENTRIES, "gemm_bf16"));
+        assert!(!has_entry(TWO_ENTRIES, "gemm"));
+        assert!(!has_entry(TWO_ENTRIES, "bf16"));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use cutlet_device::{GlobalMut, LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
+use cutlet_device::{GlobalMut, LaunchBounds, PtxFamily, PtxLibrary, PtxModule, PtxText};
 
 use crate::args::LaunchArgs;
 use crate::device::Place;
@@ -20,7 +20,7 @@ static PTX: PtxLibrary = PtxLibrary {
         name: NAME,
         modules: &[PtxModule {
             target: "sm_90",
-            ptx: include_str!("topology.ptx"),
+            ptx: PtxText::Plain(include_str!("topology.ptx")),
         }],
     }],
 };

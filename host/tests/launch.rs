@@ -3,7 +3,7 @@
 //! The CPU runs kernels in Rust. This crate compiles none for a GPU, so a GPU runs the same kernels
 //! written in PTX, in files beside this one.
 
-use cutlet_device::{Kernel, PtxFamily, PtxLibrary, PtxModule};
+use cutlet_device::{Kernel, PtxFamily, PtxLibrary, PtxModule, PtxText};
 use cutlet_host::{Backend, Buffer, Device, Error, LaunchConfig, Result, Stream};
 use cutlet_not_run::not_run;
 
@@ -13,11 +13,11 @@ static PTX: PtxLibrary = PtxLibrary {
         modules: &[
             PtxModule {
                 target: "sm_80",
-                ptx: include_str!("ptx/launch_sm_80.ptx"),
+                ptx: PtxText::Plain(include_str!("ptx/launch_sm_80.ptx")),
             },
             PtxModule {
                 target: "sm_90",
-                ptx: include_str!("ptx/launch_sm_90.ptx"),
+                ptx: PtxText::Plain(include_str!("ptx/launch_sm_90.ptx")),
             },
         ],
     }],
@@ -339,8 +339,10 @@ fn ptx_that_does_not_run_on_the_gpu_is_an_error() -> Result<()> {
             name: "kernels",
             modules: &[PtxModule {
                 target: "sm_80",
-                ptx: ".version 7.0\n.target sm_80\n.address_size 64\n\
+                ptx: PtxText::Plain(
+                    ".version 7.0\n.target sm_80\n.address_size 64\n\
                       .visible .entry saxpy() { nonsense; ret; }\n",
+                ),
             }],
         }],
     };
@@ -349,7 +351,7 @@ fn ptx_that_does_not_run_on_the_gpu_is_an_error() -> Result<()> {
             name: "kernels",
             modules: &[PtxModule {
                 target: "sm_999",
-                ptx: ".visible .entry saxpy() { ret; }\n",
+                ptx: PtxText::Plain(".visible .entry saxpy() { ret; }\n"),
             }],
         }],
     };

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use cutlet_device::{Global, GlobalMut, Kernel, LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
+use cutlet_device::{
+    Global, GlobalMut, Kernel, LaunchBounds, PtxFamily, PtxLibrary, PtxModule, PtxText,
+};
 use cutlet_host::{Backend, Device, Result, Stream};
 use cutlet_not_run::not_run;
 
@@ -11,7 +13,7 @@ static PTX: PtxLibrary = PtxLibrary {
         name: "launch_cost",
         modules: &[PtxModule {
             target: "sm_80",
-            ptx: include_str!("ptx/launch_sm_80.ptx"),
+            ptx: PtxText::Plain(include_str!("ptx/launch_sm_80.ptx")),
         }],
     }],
 };

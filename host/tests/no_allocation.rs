@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use cutlet_device::{Global, GlobalMut};
-use cutlet_device::{Kernel, LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
+use cutlet_device::{Kernel, LaunchBounds, PtxFamily, PtxLibrary, PtxModule, PtxText};
 use cutlet_host::{Backend, Device, Error, Result};
 use cutlet_not_run::not_run;
 
@@ -37,7 +37,7 @@ static PTX: PtxLibrary = PtxLibrary {
         name: "no_allocation",
         modules: &[PtxModule {
             target: "sm_80",
-            ptx: include_str!("ptx/launch_sm_80.ptx"),
+            ptx: PtxText::Plain(include_str!("ptx/launch_sm_80.ptx")),
         }],
     }],
 };

@@ -9,6 +9,7 @@ use crate::compile::{Compilation, Link, Output, Package, run_variable};
 use crate::copies::with_copies;
 use crate::error::BuildError;
 use crate::families::FamilyText;
+use crate::packed::pack;
 use crate::sources::Inputs;
 use crate::toolchain::{RUSTC_VARIABLE, Toolchain};
 use crate::{complete, families, leftovers, library, limits, shipped};
@@ -141,7 +142,8 @@ impl Builder {
             Some(folder) => self.read_shipped(&folder, &package.name)?,
             None => self.compile(&package, &out)?,
         };
-        let source = library::source(&built, &self.device_crate);
+        let packed = pack(&built, &out.join("packed"))?;
+        let source = library::source(&built, &packed, &self.device_crate);
         library::write_if_changed(&out.join("ptx.rs"), &source)?;
         Ok(built)
     }

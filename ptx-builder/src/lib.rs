@@ -32,6 +32,7 @@
 //! 5. What a target's GPUs do not have is an error: an instruction of newer ones, or too much shared memory.
 //! 6. Whatever slows kernels down unseen is reported, such as a call that was not inlined, or a conversion of numbers in
 //!    software.
+//! 7. Each text is compressed, to a sixth. The host unpacks those that it loads.
 //!
 //! The build script runs again when a source file of the package or of a path dependency changes, a manifest or lock
 //! file above them, a variable that the kernels read by `env!` or `option_env!`, or one of these:
@@ -62,6 +63,7 @@ mod library;
 mod limits;
 mod metadata;
 mod module;
+mod packed;
 mod replacement;
 mod shipped;
 mod sources;

@@ -1,18 +1,18 @@
-//! Writes `ptx.rs`, the static that embeds the PTX files into the package's library.
+//! Writes `ptx.rs`, the static that embeds the compressed PTX into the package's library.
 
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::built::Built;
 use crate::error::BuildError;
 
-/// The source of the static `PTX`.
+/// The source of the static `PTX`, with a compressed file for each module.
 ///
 /// `device_crate` is the path of cutlet-device in the package that includes it.
-pub(crate) fn source(built: &Built, device_crate: &str) -> String {
+pub(crate) fn source(built: &Built, packed: &[PathBuf], device_crate: &str) -> String {
     let mut families: Vec<(&str, String)> = Vec::new();
-    for module in built.modules() {
+    for (module, packed) in built.modules().iter().zip(packed) {
         if families
             .last()
             .is_none_or(|(name, _)| *name != module.family)
@@ -23,9 +23,10 @@ pub(crate) fn source(built: &Built, device_crate: &str) -> String {
             // Writing to a `String` cannot fail.
             let _ = write!(
                 modules,
-                "{device_crate}::PtxModule {{ target: {:?}, ptx: ::core::include_str!({:?}) }}, ",
+                "{device_crate}::PtxModule {{ target: {:?}, ptx: \
+                 {device_crate}::PtxText::Deflated(::core::include_bytes!({:?})) }}, ",
                 module.target,
-                module.path.display().to_string()
+                packed.display().to_string()
             );
         }
     }

@@ -56,7 +56,8 @@ const RELEASES: [Release; 20] = [
 impl PtxVersion {
     /// The version of a module.
     pub fn of(module: &PtxModule) -> Option<PtxVersion> {
-        let mut lines = module.ptx.lines();
+        let text = cutlet_host::ptx_text(module.ptx)?;
+        let mut lines = text.lines();
         let version = lines.find_map(|line| line.strip_prefix(".version "))?;
         let (major, minor) = version.trim().split_once('.')?;
         Some(PtxVersion(major.parse().ok()?, minor.parse().ok()?))

@@ -1,17 +1,24 @@
 //! Checks that every instruction of the device crate is in the PTX of the kernels, so that the assembler checks all of
 //! them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cutlet_device::{__wgmma_n, __wgmma_types};
+use cutlet_device::{__wgmma_n, __wgmma_types, PtxModule};
+use cutlet_host::ptx_text;
 use proc_macro2::{TokenStream, TokenTree};
 
+/// The text of a module.
+fn text(module: &PtxModule) -> Cow<'static, str> {
+    ptx_text(module.ptx).expect("the builder packed the text")
+}
+
 /// The PTX of all families and targets.
-fn ptx() -> impl Iterator<Item = &'static str> {
+fn ptx() -> impl Iterator<Item = Cow<'static, str>> {
     let families = cutlet_instructions::PTX.families.iter();
-    families.flat_map(|family| family.modules.iter().map(|module| module.ptx))
+    families.flat_map(|family| family.modules.iter().map(text))
 }
 
 /// How often a kernel issues each instruction: once by `WgmmaGroup::mma`, and four times by `WgmmaGroup::mma_x4`.
@@ -73,7 +80,7 @@ fn every_row_of_the_table_is_issued_in_every_major() {
     let families = cutlet_instructions::PTX.families.iter();
     for family in families.filter(|family| family.name.starts_with("wgmma::")) {
         for module in family.modules {
-            for instruction in module.ptx.lines().filter_map(wgmma) {
+            for instruction in text(module).lines().filter_map(wgmma) {
                 *found.entry(instruction).or_insert(0) += 1;
             }
         }
@@ -198,7 +205,8 @@ fn instructions_are_distinguished_from_other_strings_and_found() {
 
 #[test]
 fn every_instruction_of_the_source_is_in_the_ptx() {
-    let lines: Vec<&str> = ptx().flat_map(str::lines).collect();
+    let texts: Vec<_> = ptx().collect();
+    let lines: Vec<&str> = texts.iter().flat_map(|text| text.lines()).collect();
     let mut files = Vec::new();
     sources(
         &Path::new(env!("CARGO_MANIFEST_DIR")).join("../src"),

@@ -1,18 +1,19 @@
 //! The PTX of a layout-driven kernel against the PTX of its hand-indexed twin: layouts cost no instruction.
 
 use cutlet_device::PtxLibrary;
+use cutlet_host::ptx_text;
 
 /// The PTX of an entry for `sm_80`, from its name to its closing brace.
 fn body(library: &PtxLibrary, entry: &str) -> String {
     let name = format!(".entry {entry}(");
-    let module = library
-        .families
-        .iter()
-        .flat_map(|family| family.modules)
-        .find(|module| module.target == "sm_80" && module.ptx.contains(&name))
+    let modules = library.families.iter().flat_map(|family| family.modules);
+    let text = modules
+        .filter(|module| module.target == "sm_80")
+        .filter_map(|module| ptx_text(module.ptx))
+        .find(|text| text.contains(&name))
         .unwrap_or_else(|| panic!("no entry {entry} for sm_80"));
-    let start = module.ptx.find(&name).expect("found above");
-    let body = &module.ptx[start..];
+    let start = text.find(&name).expect("found above");
+    let body = &text[start..];
     let end = body.find("\n}").expect("an entry ends in a brace");
     body[..end].to_string()
 }

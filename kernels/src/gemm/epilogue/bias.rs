@@ -126,20 +126,3 @@ fn element<T: ElementC>(elements: Global<T>, index: i32, count: i32) -> T::Acc {
     let [element] = unsafe { elements.load_vec(index.into()) };
     element.widen()
 }
-
-#[cfg(test)]
-mod tests {
-    use crate::PTX;
-
-    /// A kernel may begin while an earlier one still writes the bias.
-    #[test]
-    fn nothing_is_read_through_the_read_only_cache() {
-        let families = PTX.families.iter();
-        let mut modules = families
-            .filter(|family| family.name.starts_with("gemm"))
-            .flat_map(|family| family.modules)
-            .peekable();
-        assert!(modules.peek().is_some());
-        assert!(modules.all(|module| !module.ptx.contains("ld.global.nc")));
-    }
-}

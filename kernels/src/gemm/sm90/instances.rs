@@ -262,42 +262,9 @@ instances! {
 mod tests {
     extern crate std;
 
-    use std::{format, string::String, vec::Vec};
+    use std::{format, string::String};
 
     use super::*;
-    use crate::PTX;
-
-    /// The kernels that have no PTX of their own format.
-    fn without_ptx<T, E>(instances: &'static [Instance<T, E>]) -> Vec<&'static str> {
-        let has_ptx = |instance: &&Instance<T, E>| {
-            let kernel = instance.kernel;
-            let format = match kernel.name().split('_').next() {
-                Some("bf16") => ".f32.bf16.bf16",
-                _ => ".f32.f16.f16",
-            };
-            let entry = format!(".entry {}(", kernel.name());
-            PTX.family(kernel.family()).is_some_and(|family| {
-                let mut modules = family.modules.iter().map(|module| module.ptx);
-                modules.any(|ptx| ptx.contains(&entry) && ptx.contains(format))
-            })
-        };
-        let missing = instances.iter().filter(|instance| !has_ptx(instance));
-        missing.map(|instance| instance.name()).collect()
-    }
-
-    /// Some are compiled, and some are derived from those.
-    #[test]
-    fn every_instance_has_ptx_of_its_format() {
-        let none: [&str; 0] = [];
-        assert_eq!(without_ptx(BF16), none);
-        assert_eq!(without_ptx(F16), none);
-        assert_eq!(without_ptx(LINEAR_BF16), none);
-        assert_eq!(without_ptx(LINEAR_F16), none);
-        assert_eq!(without_ptx(GELU_BF16), none);
-        assert_eq!(without_ptx(GELU_F16), none);
-        assert_eq!(without_ptx(SILU_BF16), none);
-        assert_eq!(without_ptx(SILU_F16), none);
-    }
 
     /// The name that a configuration asks for.
     fn name<T, E>(format: &str, instance: &Instance<T, E>, fused: &str) -> String {
