@@ -73,14 +73,16 @@ pub enum Error {
 
     /// The build has no kernels of a family.
     #[error(
-        "{operation}: kernels of the family {family} are needed, but this build has none: CUTLET_FAMILIES was \
-         set and did not name it; build without that variable"
+        "{operation}: kernels of the family {family} are needed, but this build has none; enable the feature \
+         `{feature}` of cutlet"
     )]
     NotBuilt {
         /// The operation.
         operation: &'static str,
         /// The family.
         family: &'static str,
+        /// The feature that has it built.
+        feature: &'static str,
     },
 
     /// The element types have no such arithmetic.

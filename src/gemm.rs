@@ -22,7 +22,7 @@ mod tune;
 mod tuning_file;
 
 use cutlet_device::DeviceData;
-use cutlet_host::{Device, IntoView, Stream};
+use cutlet_host::{Backend, Device, IntoView, Stream};
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
@@ -637,10 +637,16 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
 }
 
 impl<D: DeviceData> Gemm<'_, D> {
-    /// The names of the kernel instances that multiply matrices of `T` in these orders into a row-major C of `D`, in
-    /// this precision or more exactly, without a bias, a residual or an activation.
-    pub fn instances<T: Element<D>>(a: Order, b: Order, precision: Precision) -> Vec<&'static str> {
+    /// The names of the kernel instances of this backend that multiply matrices of `T` in these orders into a row-major C
+    /// of `D`, in this precision or more exactly, without a bias, a residual or an activation.
+    pub fn instances<T: Element<D>>(
+        backend: Backend,
+        a: Order,
+        b: Order,
+        precision: Precision,
+    ) -> Vec<&'static str> {
         names::<T, D>(KernelQuery {
+            backend,
             orders: [a, b],
             precision,
             fused: Fused::Nothing,
@@ -652,11 +658,13 @@ impl<D: DeviceData> Gemm<'_, D> {
     /// The names of the kernel instances that compute all products of a batch in one launch, without a bias or an
     /// activation. The orders, the types and the precision are as for [`instances`](Self::instances).
     pub fn batched_instances<T: Element<D>>(
+        backend: Backend,
         a: Order,
         b: Order,
         precision: Precision,
     ) -> Vec<&'static str> {
         names::<T, D>(KernelQuery {
+            backend,
             orders: [a, b],
             precision,
             fused: Fused::Nothing,
@@ -667,12 +675,14 @@ impl<D: DeviceData> Gemm<'_, D> {
 
     /// The names of the kernel instances that fuse a bias or a residual, and this activation.
     pub fn fused_instances<T: Element<D>>(
+        backend: Backend,
         a: Order,
         b: Order,
         precision: Precision,
         activation: Option<Activation>,
     ) -> Vec<&'static str> {
         names::<T, D>(KernelQuery {
+            backend,
             orders: [a, b],
             precision,
             fused: Fused::Something(activation),

@@ -415,8 +415,13 @@ fn few_tiles_with_many_k_tiles() {
 
 /// The kernels that fuse a bias or a residual, and this activation, for a C of any extents.
 fn fusing<T: Element>(activation: Option<Activation>) -> Vec<&'static str> {
-    let mut names =
-        Gemm::<T>::fused_instances::<T>(RowMajor, ColMajor, Precision::Exact, activation);
+    let mut names = Gemm::<T>::fused_instances::<T>(
+        Device::auto().backend(),
+        RowMajor,
+        ColMajor,
+        Precision::Exact,
+        activation,
+    );
     names.retain(|name| !name.starts_with("gemv_"));
     names
 }
@@ -546,7 +551,12 @@ fn accumulators_are_added_to_a_c_of_f32() {
         check::<f16, f32>(case);
     }
     for orders in [[RowMajor, ColMajor], [ColMajor, RowMajor]] {
-        for instance in Gemm::<bf16>::instances::<bf16>(orders[0], orders[1], Precision::Exact) {
+        for instance in Gemm::<bf16>::instances::<bf16>(
+            Device::auto().backend(),
+            orders[0],
+            orders[1],
+            Precision::Exact,
+        ) {
             // Kernels that multiply vectors have a C of their own type.
             if instance.starts_with("gemv_") {
                 continue;
@@ -718,7 +728,12 @@ fn operands_that_do_not_fit_are_refused() {
             .to_string();
         assert!(said.contains("gemm: B is on"), "{said}");
     }
-    let plain = Gemm::<bf16>::instances::<bf16>(RowMajor, ColMajor, Precision::Exact)[0];
+    let plain = Gemm::<bf16>::instances::<bf16>(
+        Device::auto().backend(),
+        RowMajor,
+        ColMajor,
+        Precision::Exact,
+    )[0];
     let said = refusal(
         &stream,
         Gemm::new().activation(Activation::Relu).instance(plain),
@@ -785,7 +800,13 @@ fn activations_of_infinite_sums_are_their_limits() {
     for activation in [Activation::Relu, Activation::Gelu, Activation::Silu] {
         let (of_a, of_b) = (Order::RowMajor, Order::ColMajor);
         let exact = Precision::Exact;
-        let names = Gemm::<bf16>::fused_instances::<bf16>(of_a, of_b, exact, Some(activation));
+        let names = Gemm::<bf16>::fused_instances::<bf16>(
+            Device::auto().backend(),
+            of_a,
+            of_b,
+            exact,
+            Some(activation),
+        );
         for name in names.into_iter().map(Some).chain([None]) {
             let gemm = Gemm::new().activation(activation);
             let gemm = match name {

@@ -255,7 +255,8 @@ fn every_instance() {
         .map(|a| [(a, RowMajor), (a, ColMajor)])
         .concat()
     {
-        let mut names = Gemm::<f32>::instances::<f32>(a, b, Precision::Exact);
+        let mut names =
+            Gemm::<f32>::instances::<f32>(Device::auto().backend(), a, b, Precision::Exact);
         // Those for few rows or columns have tests of their own.
         names.retain(|name| !name.starts_with("gemv_"));
         assert!(names.len() >= 3, "{names:?}");

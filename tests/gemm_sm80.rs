@@ -136,8 +136,13 @@ fn names<T: Element<D>, D: DeviceData>(
     b: Order,
     precision: Precision,
 ) -> Vec<&'static str> {
-    let mut names = Gemm::<D>::instances::<T>(a, b, precision);
-    names.extend(Gemm::<D>::instances::<T>(flipped(b), flipped(a), precision));
+    let mut names = Gemm::<D>::instances::<T>(Device::auto().backend(), a, b, precision);
+    names.extend(Gemm::<D>::instances::<T>(
+        Device::auto().backend(),
+        flipped(b),
+        flipped(a),
+        precision,
+    ));
     names.retain(|name| name.starts_with("mma_"));
     names.sort_unstable();
     names.dedup();
@@ -515,9 +520,19 @@ fn i8_into_i32() {
 
 #[test]
 fn exact_products_of_f32_are_not_rounded_to_tf32() {
-    let names = Gemm::<f32>::instances::<f32>(RowMajor, ColMajor, Precision::Exact);
+    let names = Gemm::<f32>::instances::<f32>(
+        Device::auto().backend(),
+        RowMajor,
+        ColMajor,
+        Precision::Exact,
+    );
     assert!(names.iter().all(|name| !name.contains("tf32")), "{names:?}");
-    let names = Gemm::<f32>::instances::<f32>(RowMajor, ColMajor, Precision::Tf32x3);
+    let names = Gemm::<f32>::instances::<f32>(
+        Device::auto().backend(),
+        RowMajor,
+        ColMajor,
+        Precision::Tf32x3,
+    );
     assert!(
         names.iter().all(|name| !name.contains("mma_tf32")),
         "{names:?}"

@@ -58,7 +58,12 @@ fn check<T: Number>(name: &str, [m, n, k]: [usize; 3], place: Place, beta: f32) 
 
 /// The kernels for elements of this type.
 fn kernels<T: Number>() -> Vec<&'static str> {
-    let mut names = Gemm::<T>::instances::<T>(RowMajor, ColMajor, Precision::Exact);
+    let mut names = Gemm::<T>::instances::<T>(
+        Device::auto().backend(),
+        RowMajor,
+        ColMajor,
+        Precision::Exact,
+    );
     names.retain(|name| name.starts_with("gemv_"));
     names
 }

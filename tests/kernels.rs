@@ -10,7 +10,7 @@ use cutlet_host::{Device, Stream, TensorMapSpec};
 use cutlet_kernels::gemm::args::Args;
 use cutlet_kernels::gemm::epilogue::Scale;
 use cutlet_kernels::gemm::sm90::instance::Arguments;
-use cutlet_kernels::gemm::sm90::instances::{bf16_128x128x64_1x1x2_coop, bf16_128x256x64_2x1_coop};
+use cutlet_kernels::gemm::sm90::instances::bf16_128x256x64_2x1_coop;
 use cutlet_kernels::gemm::sm90::{Config, box_a, box_b, box_c};
 use cutlet_kernels::{PTX, saxpy, transpose};
 use cutlet_layout_core::tile_extent;
@@ -158,16 +158,5 @@ fn tiles_are_complete_in_any_slots() {
         use bf16_128x256x64_2x1_coop::{Kernel, bf16_128x256x64_2x1_coop};
         let kernel = &bf16_128x256x64_2x1_coop;
         check_product::<Kernel>(&stream, kernel, [240, 1200, 200], 6, affinity);
-    }
-}
-
-/// Two blocks of a cluster share a tile's k-tiles: an even number, an odd number, and one, of which one block has none.
-#[test]
-fn tiles_are_complete_if_two_blocks_share_their_k_tiles() {
-    use bf16_128x128x64_1x1x2_coop::{Kernel, bf16_128x128x64_1x1x2_coop};
-    let stream = Device::auto().stream().unwrap();
-    for k in [256, 200, 136, 64, 8] {
-        let kernel = &bf16_128x128x64_1x1x2_coop;
-        check_product::<Kernel>(&stream, kernel, [150, 200, k], 4, SmAffinity::NONE);
     }
 }

@@ -59,7 +59,7 @@ fn kernel_of(gemm: Gemm<'_, f32>, stream: &Stream, [m, n, k]: [usize; 3]) -> &'s
 /// A kernel that is not the estimated one for a problem.
 fn another_kernel(stream: &Stream, extents: [usize; 3]) -> &'static str {
     let (row, estimated) = (Order::RowMajor, kernel_of(Gemm::new(), stream, extents));
-    let all = Gemm::<f32>::instances::<f32>(row, row, Precision::Exact);
+    let all = Gemm::<f32>::instances::<f32>(Device::auto().backend(), row, row, Precision::Exact);
     let mut others = all.into_iter().filter(|name| *name != estimated);
     others
         .find(|name| {

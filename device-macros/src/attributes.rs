@@ -24,6 +24,7 @@ pub struct KernelAttributes {
     shared: Option<Expr>,
     arch: Option<LitStr>,
     also: Option<Also>,
+    cpu: Option<Expr>,
 }
 
 /// `["f16 for bf16"]`: each word makes the PTX of another kernel out of this one's.
@@ -77,10 +78,17 @@ impl KernelAttributes {
         self.arch.as_ref().map_or("-".to_owned(), LitStr::value)
     }
 
-    /// Whether the kernel is for one architecture alone, as for `sm_90a`.
-    pub fn is_for_one_arch(&self) -> bool {
-        self.arch()
-            .ends_with(|last: char| last.is_ascii_alphabetic())
+    /// The expression of type `CpuBody`.
+    pub fn cpu(&self) -> TokenStream {
+        let is_for_one_arch = || {
+            self.arch()
+                .ends_with(|last: char| last.is_ascii_alphabetic())
+        };
+        match &self.cpu {
+            Some(cpu) => quote!(#cpu),
+            None if is_for_one_arch() => quote!(::cutlet_device::CpuBody::Plain),
+            None => quote!(::cutlet_device::CpuBody::Vector),
+        }
     }
 
     /// The replacements that make the PTX of other kernels, as in `f16:bf16` and separated by commas, or `-` if there
@@ -167,6 +175,7 @@ impl Parse for KernelAttributes {
         let mut shared = None;
         let mut arch = None;
         let mut also = None;
+        let mut cpu = None;
         while !input.is_empty() {
             let name: Ident = input.parse()?;
             input.parse::<Token![=]>()?;
@@ -180,12 +189,13 @@ impl Parse for KernelAttributes {
                     check_arch(arch.as_ref())?;
                 }
                 "also" => set(&mut also, &name, input)?,
+                "cpu" => set(&mut cpu, &name, input)?,
                 _ => {
                     return Err(syn::Error::new(
                         name.span(),
                         format!(
-                            "`{name}` is not a launch bound: there are `threads`, `min_blocks`, \
-                             `cluster`, `shared`, `arch` and `also`"
+                            "`{name}` is not an argument of a kernel: there are `threads`, `min_blocks`, \
+                             `cluster`, `shared`, `arch`, `also` and `cpu`"
                         ),
                     ));
                 }
@@ -207,6 +217,7 @@ impl Parse for KernelAttributes {
             shared,
             arch,
             also,
+            cpu,
         })
     }
 }

@@ -136,26 +136,7 @@ fn host_handle(
         let (#(#names,)*) = __arguments;
         unsafe { #ident(#(#passed),*) }
     };
-    // Kernels for one architecture compute with its matrix instructions. The model of these picks the processor's
-    // vector instructions itself, so a second copy of the body would only take time to compile.
-    let (with_fma, dispatch) = if attributes.is_for_one_arch() {
-        (None, None)
-    } else {
-        let with_fma = quote! {
-            // A second copy of the body, for processors with these instructions. Most have them.
-            #[cfg(target_arch = "x86_64")]
-            #[target_feature(enable = "avx2,fma")]
-            #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
-            unsafe fn __body_with_fma(__arguments: #tuple) { #call }
-        };
-        let dispatch = quote! {
-            #[cfg(target_arch = "x86_64")]
-            if ::cutlet_device::__has_avx2_and_fma() {
-                return unsafe { __body_with_fma(__arguments) };
-            }
-        };
-        (Some(with_fma), Some(dispatch))
-    };
+    let cpu = attributes.cpu();
     quote! {
         #(#conditions)*
         #[cfg(not(target_arch = "nvptx64"))]
@@ -171,12 +152,21 @@ fn host_handle(
             #[inline(always)]
             #safety fn #ident(#(#inputs),*) { #storage #body }
 
-            #with_fma
+            #[allow(dead_code, unused_unsafe, clippy::undocumented_unsafe_blocks)]
+            unsafe fn __plain(__arguments: #tuple) { #call }
 
-            #[allow(unused_unsafe, clippy::undocumented_unsafe_blocks)]
-            unsafe fn __body(__arguments: #tuple) {
-                #dispatch
-                #call
+            #[cfg(target_arch = "x86_64")]
+            #[target_feature(enable = "avx2,fma")]
+            #[allow(dead_code, unused_unsafe, clippy::undocumented_unsafe_blocks)]
+            unsafe fn __with_fma(__arguments: #tuple) { #call }
+
+            #[allow(dead_code, unused_unsafe, clippy::undocumented_unsafe_blocks)]
+            unsafe fn __vector(__arguments: #tuple) {
+                #[cfg(target_arch = "x86_64")]
+                if ::cutlet_device::__has_avx2_and_fma() {
+                    return unsafe { __with_fma(__arguments) };
+                }
+                unsafe { __plain(__arguments) }
             }
 
             // Outside the unsafe block, because the user's expressions are in it.
@@ -188,7 +178,7 @@ fn host_handle(
                     ::core::module_path!(),
                     &[#(#argument_names),*],
                     __bounds,
-                    __body,
+                    ::cutlet_device::__cpu_body!(#cpu, __plain, __vector),
                 )
             }
         };
@@ -272,14 +262,15 @@ mod tests {
     }
 
     #[test]
-    fn only_a_kernel_for_several_architectures_has_a_second_body_for_the_cpu() {
+    fn a_kernel_for_several_architectures_has_a_second_body_for_the_cpu() {
         let has_second = |attributes: KernelAttributes| {
             let function = parse_quote! { pub fn fill(n: u32) {} };
             let items = expand(&attributes, function).unwrap().to_string();
-            items.contains("__body_with_fma")
+            items.contains("CpuBody :: Vector")
         };
         assert!(has_second(parse_quote!(threads = 32)));
         assert!(has_second(parse_quote!(threads = 32, arch = "sm_80")));
         assert!(!has_second(parse_quote!(threads = 32, arch = "sm_90a")));
+        assert!(!has_second(parse_quote!(threads = 32, cpu = CpuBody::None)));
     }
 }

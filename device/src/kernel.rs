@@ -95,12 +95,27 @@ pub struct Kernel<A> {
     module: &'static str,
     parameters: &'static [&'static str],
     bounds: LaunchBounds,
-    body: unsafe fn(A),
+    body: Option<unsafe fn(A)>,
+}
+
+/// What is compiled of a kernel for the CPU: the value of `#[kernel(cpu = …)]`. It is a constant expression, so that a
+/// generic instance can decide by its configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CpuBody {
+    /// Nothing. The CPU backend refuses the kernel.
+    None,
+    /// The body, once. It is the default of kernels for one architecture: these compute with its matrix instructions,
+    /// whose models pick the processor's vector instructions themselves.
+    Plain,
+    /// The body, and a second time for processors with AVX2 and FMA. It is the default of other kernels. Without FMA,
+    /// each [`fma`](crate::fma) calls the C library.
+    Vector,
 }
 
 impl<A> Kernel<A> {
     /// For the macros: the handle of the kernel `name` in the module with path `module`, which begins with the crate's
-    /// name. `parameters` are the names of its parameters, for messages. `body` runs one thread on the CPU.
+    /// name. `parameters` are the names of its parameters, for messages. `body` runs one thread on the CPU, if one was
+    /// compiled.
     ///
     /// A launch passes as many arguments as `A` has, and the driver reads as many as the PTX entry has. So a handle
     /// that does not fit its entry makes the driver read memory that is not there:
@@ -109,7 +124,7 @@ impl<A> Kernel<A> {
     /// use cutlet_device::{Kernel, LaunchBounds};
     ///
     /// let bounds = LaunchBounds::new(32, 0, 1, 0);
-    /// let kernel: Kernel<(u32,)> = Kernel::new("saxpy", "a_crate::blas", &["n"], bounds, |_| {});
+    /// let kernel: Kernel<(u32,)> = Kernel::new("saxpy", "a_crate::blas", &["n"], bounds, None);
     /// ```
     ///
     /// # Safety
@@ -120,7 +135,7 @@ impl<A> Kernel<A> {
         module: &'static str,
         parameters: &'static [&'static str],
         bounds: LaunchBounds,
-        body: unsafe fn(A),
+        body: Option<unsafe fn(A)>,
     ) -> Self {
         Kernel {
             name,
@@ -161,12 +176,12 @@ impl<A> Kernel<A> {
         self.bounds
     }
 
-    /// The body. One call runs one thread of one block on the CPU. Device pointers among the arguments are host
-    /// addresses.
+    /// The body, if one was [compiled for the CPU](CpuBody). One call runs one thread of one block. Device pointers among
+    /// the arguments are host addresses.
     ///
     /// It is unsafe because the kernel accesses memory through its pointers. It is for the CPU backend, which first
     /// sets up the thread's indices, barriers and shared memory.
-    pub const fn body(&self) -> unsafe fn(A) {
+    pub const fn body(&self) -> Option<unsafe fn(A)> {
         self.body
     }
 }

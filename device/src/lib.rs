@@ -81,7 +81,7 @@ pub use index::{
     ThreadsOf, WARP_SIZE, WarpIdx, block_dim, block_idx, cluster_rank, cluster_size, grid_dim,
     lane_idx, multiprocessor_idx, thread_idx, warp_idx, warp_idx_sync,
 };
-pub use kernel::{Kernel, KernelArgs, LaunchBounds, MAX_ARGS};
+pub use kernel::{CpuBody, Kernel, KernelArgs, LaunchBounds, MAX_ARGS};
 pub use math::{
     Fma, exp2_approx, fma, funnel_shift_right, log2_approx, max_nan, rcp_approx, rsqrt_approx,
     tanh_approx, tanh_approx_f16,

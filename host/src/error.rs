@@ -35,6 +35,16 @@ pub enum Error {
         count: usize,
     },
 
+    /// A kernel was loaded on the CPU, and no body of it was compiled for the CPU.
+    #[error(
+        "kernel `{kernel}` was asked for on the CPU, but it was compiled for GPUs alone; enable the feature `cpu` of \
+         `cutlet-host` if it is off, or compile a body by `#[kernel(cpu = …)]`"
+    )]
+    NoCpuBody {
+        /// The kernel.
+        kernel: String,
+    },
+
     /// A driver call failed.
     #[error("{doing}: the driver returned {code} ({text}); {hint}")]
     Driver {

@@ -8,7 +8,7 @@ use cutlet_device::{Kernel, KernelArgs, LaunchBounds, PtxLibrary};
 use crate::device::Place;
 use crate::driver::check;
 use crate::module::{self, Entry, Request};
-use crate::{Device, Result};
+use crate::{Device, Error, Result};
 
 /// A kernel loaded on a device. `A` is the tuple of its parameter types.
 ///
@@ -41,6 +41,7 @@ impl Device {
     /// - [`Jit`](crate::Error::Jit), with the driver's log, if the PTX does not compile.
     /// - [`TooMuchForDevice`](crate::Error::TooMuchForDevice) if the kernel needs more threads, shared
     ///   memory or blocks a cluster than the device has.
+    /// - [`NoCpuBody`](crate::Error::NoCpuBody) on the CPU, if the kernel was compiled for GPUs alone.
     /// - [`Driver`](crate::Error::Driver).
     pub fn load<A: KernelArgs>(
         &self,
@@ -48,7 +49,9 @@ impl Device {
         kernel: &Kernel<A>,
     ) -> Result<Function<A>> {
         let code = match self.place() {
-            Place::Cpu => Code::Cpu(kernel.body()),
+            Place::Cpu => Code::Cpu(kernel.body().ok_or_else(|| Error::NoCpuBody {
+                kernel: kernel.name().to_string(),
+            })?),
             Place::Gpu(gpu) => Code::Gpu(self.modules().get(&Request {
                 gpu,
                 device: self.name(),

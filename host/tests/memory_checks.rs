@@ -447,7 +447,7 @@ fn an_empty_kernel_needs_no_buffers() -> Result<()> {
             "checks",
             &[],
             LaunchBounds::new(1, 0, 1, 0),
-            |()| {},
+            Some(|()| {}),
         )
     };
     run(&Device::cpu().stream()?, &NOTHING, 1, ())

@@ -16,31 +16,31 @@
 //! | `output[b] = Σ table[indices[p]]` for `p` in bag `b` | [`embedding_bag`] |
 
 mod args;
-#[cfg(any(not(target_arch = "nvptx64"), gather))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod combined;
-#[cfg(any(not(target_arch = "nvptx64"), gather))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod elements;
-#[cfg(any(not(target_arch = "nvptx64"), gather))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod embedding_bag;
 mod indices;
-#[cfg(any(not(target_arch = "nvptx64"), gather))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod ordered_add;
-#[cfg(any(not(target_arch = "nvptx64"), gather))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod owners;
-#[cfg(any(not(target_arch = "nvptx64"), gather))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod permute;
-#[cfg(any(not(target_arch = "nvptx64"), gather))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod routing;
-#[cfg(any(not(target_arch = "nvptx64"), gather))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod rows;
-#[cfg(any(not(target_arch = "nvptx64"), gather))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod scatter;
-#[cfg(any(not(target_arch = "nvptx64"), gather))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod scatter_add;
-#[cfg(any(not(target_arch = "nvptx64"), gather))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod sets;
 pub mod shapes;
-#[cfg(any(not(target_arch = "nvptx64"), gather))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod sorting;
 
 pub(crate) use args::report_miss;
@@ -52,7 +52,7 @@ pub use shapes::Shape;
 ///
 /// Two blocks on a multiprocessor allow 128 registers. No instance needs as many, but told so, the assembler does not
 /// spill to have more blocks.
-#[cfg(any(not(target_arch = "nvptx64"), gather))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 macro_rules! row_instances {
     ($operation:ident: $($(#[$doc:meta])* $name:ident = $shape:ident, $unit:ty;)+) => {
         cutlet_device::instantiate! {$(
@@ -68,5 +68,5 @@ macro_rules! row_instances {
         )+}
     };
 }
-#[cfg(any(not(target_arch = "nvptx64"), gather))]
+#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 use row_instances;

@@ -121,6 +121,7 @@ mod tests {
     #[test]
     fn a_named_kernel_is_not_kept() {
         let names = crate::Gemm::<f32>::instances::<f32>(
+            cutlet_host::Backend::Cpu,
             crate::Order::RowMajor,
             crate::Order::RowMajor,
             crate::Precision::Exact,

@@ -1,7 +1,7 @@
 //! The registry: the interface of kernel families, and the choice of a family for a problem.
 
-use cutlet_device::DeviceData;
-use cutlet_host::{Device, Stream};
+use cutlet_device::{DeviceData, Kernel};
+use cutlet_host::{Backend, Device, Stream};
 
 use super::Activation;
 use super::element_type::ElementType;
@@ -15,7 +15,7 @@ use crate::{Error, Order, Result};
 
 /// A family of kernels that multiplies matrices of `T` into a C of `D`.
 pub trait Family<T: Operand, D: DeviceData>: Sync {
-    /// The family's name. `CUTLET_FAMILIES` takes it if the family can be left out of a build.
+    /// The family's name.
     fn name(&self) -> &'static str;
 
     /// Whether the family has kernels for products of all extents.
@@ -63,6 +63,8 @@ pub trait Family<T: Operand, D: DeviceData>: Sync {
 /// What is asked of the kernels in a list of candidates.
 #[derive(Clone, Copy, Debug)]
 pub struct KernelQuery {
+    /// Where they run: not all have a body for the CPU.
+    pub backend: Backend,
     /// The orders of A and B.
     pub orders: [Order; 2],
     /// The least precision.
@@ -75,6 +77,11 @@ pub struct KernelQuery {
     pub indexed: IndexedOperand,
 }
 
+/// Whether the backend has the kernel's code.
+pub fn has_code<A>(backend: Backend, kernel: &Kernel<A>) -> bool {
+    backend == Backend::Gpu || kernel.body().is_some()
+}
+
 /// The matrix whose rows are those of a table that indices name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IndexedOperand {
@@ -85,8 +92,13 @@ pub enum IndexedOperand {
 
 impl KernelQuery {
     /// Those that may solve a problem and fuse this.
-    pub fn of<T: Operand, D: DeviceData>(problem: &Problem<'_, T, D>, fused: Fused) -> Self {
+    pub fn of<T: Operand, D: DeviceData>(
+        device: &Device,
+        problem: &Problem<'_, T, D>,
+        fused: Fused,
+    ) -> Self {
         KernelQuery {
+            backend: device.backend(),
             orders: [problem.a.order(), problem.b.order()],
             precision: problem.precision,
             fused,
@@ -118,7 +130,7 @@ pub fn names<T: Operand, D: DeviceData>(
         .filter(|family| family.supports(device).is_ok());
     let mut names: Vec<_> = runs
         .flat_map(|family| {
-            let of_list = |&fused| family.candidates(KernelQuery::of(problem, fused));
+            let of_list = |&fused| family.candidates(KernelQuery::of(device, problem, fused));
             lists.iter().flat_map(of_list).collect::<Vec<_>>()
         })
         .collect();

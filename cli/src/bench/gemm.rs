@@ -9,6 +9,7 @@ mod types;
 
 use clap::ValueEnum;
 use cutlet::{Device, KernelFamily, MAX_EXTENT, Order};
+use cutlet_host::Backend;
 use serde::Deserialize;
 
 use super::cells::Cells;
@@ -292,6 +293,7 @@ pub fn part_of_instance(part: &str) -> Result<String, String> {
     for orders in layouts.map(Layout::orders) {
         for of_batches in [false, true] {
             asked.extend(Epilogue::each().into_iter().map(|epilogue| InstancesFor {
+                backend: Backend::Gpu,
                 orders,
                 epilogue,
                 of_batches,

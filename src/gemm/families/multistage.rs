@@ -16,7 +16,9 @@ use crate::gemm::indexed_rows::{RowIndices, Rows};
 use crate::gemm::operand::Operand as Elements;
 use crate::gemm::partials::{Output, Partials};
 use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
-use crate::gemm::registry::{Fused as FusedQuery, IndexedOperand, KernelQuery, Launch, Planned};
+use crate::gemm::registry::{
+    Fused as FusedQuery, IndexedOperand, KernelQuery, Launch, Planned, has_code,
+};
 use crate::gemm::tune::model::overlapped;
 use crate::{Matrix, Order, Result};
 
@@ -143,18 +145,20 @@ pub fn names<T: Elements, O: Output<Acc = T::Factor>>(
 ) -> Vec<&'static str> {
     match (query.indexed, query.fused) {
         (_, FusedQuery::Swiglu) => Vec::new(),
-        (IndexedOperand::None, _) => names_of(plain, query.orders),
-        (IndexedOperand::A | IndexedOperand::C, _) => names_of(named, query.orders),
+        (IndexedOperand::None, _) => names_of(plain, query),
+        (IndexedOperand::A | IndexedOperand::C, _) => names_of(named, query),
     }
 }
 
-/// The names of the instances for operands of these orders.
+/// The names of the instances that the backend runs, for operands of these orders.
 fn names_of<T, O: Output, Epi, A>(
     instances: &'static [instance::Instance<T, O, Epi, A>],
-    [a, b]: [Order; 2],
+    query: KernelQuery,
 ) -> Vec<&'static str> {
+    let [a, b] = query.orders;
     instances
         .iter()
+        .filter(|it| has_code(query.backend, it.kernel))
         .filter(|it| {
             let fits =
                 |read: Read, order: Order, k_major: Order| read.k_major == (order == k_major);
@@ -237,7 +241,8 @@ fn choose<T: Elements, O: Output<Acc = T::Factor>, Epi, A, D: DeviceData>(
             let named = kernel.is_none_or(|name| instance.kernel.name() == name);
             // Some cards have less shared memory than others.
             let limits = stream.device().limits();
-            let fits = instance.kernel.bounds().shared_bytes() <= limits.shared_bytes;
+            let fits = instance.kernel.bounds().shared_bytes() <= limits.shared_bytes
+                && has_code(stream.device().backend(), instance.kernel);
             let [read_a, read_b] = instance.reads;
             if !(named
                 && fits

@@ -6,11 +6,13 @@ use cutlet_kernels::gemm::simt::instances::F32;
 use cutlet_kernels::gemm::simt::row_instances;
 
 use super::multistage::{self, Kernels};
-use crate::Result;
 use crate::gemm::partials::Output;
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, KernelQuery, Planned};
+use crate::{Error, Result};
 
+/// The family's name.
+const NAME: &str = "gemm-simt";
 /// A multiprocessor has 128 cores.
 const PEAK: f64 = 128.0;
 
@@ -22,11 +24,18 @@ macro_rules! family {
 
         impl<$($d: $bound)?> Family<f32, $c> for $name {
             fn name(&self) -> &'static str {
-                "gemm-simt"
+                NAME
             }
 
             fn supports(&self, _: &Device) -> Result<()> {
-                Ok(())
+                match F32.is_empty() {
+                    false => Ok(()),
+                    true => Err(Error::NotBuilt {
+                        operation: "gemm",
+                        family: NAME,
+                        feature: "simt",
+                    }),
+                }
             }
 
             fn candidates(&self, query: KernelQuery) -> Vec<&'static str> {

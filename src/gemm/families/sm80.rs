@@ -175,6 +175,7 @@ fn supports<R: Arithmetic>(device: &Device) -> Result<()> {
         return Err(Error::NotBuilt {
             operation: "gemm",
             family: NAME,
+            feature: "ampere",
         });
     }
     match device.compute_capability() {

@@ -18,7 +18,7 @@ mod tma_operand;
 use std::fmt::Display;
 
 use cutlet_device::DeviceData;
-use cutlet_host::{Device, Stream, TensorMapElement};
+use cutlet_host::{Backend, Device, Stream, TensorMapElement};
 use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::{
     AtLeast, Epilogue, Gelu, GeluForBf16, Linear, Scale, Silu, Then,
@@ -40,7 +40,9 @@ use crate::gemm::families::speed;
 use crate::gemm::operand::Operand;
 use crate::gemm::partials::{Output, SplitKReduce};
 use crate::gemm::problem::Problem;
-use crate::gemm::registry::{Family, Fused, IndexedOperand, KernelQuery, Launch, Planned};
+use crate::gemm::registry::{
+    Family, Fused, IndexedOperand, KernelQuery, Launch, Planned, has_code,
+};
 use crate::gemm::tune;
 use crate::gemm::tune::decomposition::{Decomposition, Named};
 use crate::gemm::tune::model::{Candidate, CostInput, OutputPath, TMA_UNIT, by_model};
@@ -149,16 +151,17 @@ fn supports<D: Display>(
     }
 }
 
-/// The instances for operands of these orders. With a name, only the instance of this name.
+/// The instances for operands of these orders that the backend runs. With a name, only the instance of this name.
 fn of_orders<T, Epi, A>(
     all: &'static [Instance<T, Epi, A>],
-    a: Order,
-    b: Order,
+    backend: Backend,
+    [a, b]: [Order; 2],
     kernel: Option<&str>,
 ) -> Vec<&'static Instance<T, Epi, A>> {
     let k_major = [a == Order::RowMajor, b == Order::ColMajor];
     all.iter()
         .filter(|instance| instance.k_major == instance.oriented(k_major))
+        .filter(|instance| has_code(backend, instance.kernel))
         .filter(|instance| kernel.is_none_or(|name| instance.name() == name))
         .collect()
 }
@@ -170,24 +173,32 @@ fn names<T, Epi, A>(instances: Vec<&'static Instance<T, Epi, A>>) -> Vec<&'stati
 
 /// The names of the kernels that write a C of the operands' type.
 fn candidates<T: Sixteen>(query: KernelQuery) -> Vec<&'static str> {
-    let [a, b] = query.orders;
+    let KernelQuery {
+        backend, orders, ..
+    } = query;
     match (query.indexed, query.fused) {
-        (IndexedOperand::None, Fused::Swiglu) => return names(of_orders(T::swiglu(), a, b, None)),
+        (IndexedOperand::None, Fused::Swiglu) => {
+            return names(of_orders(T::swiglu(), backend, orders, None));
+        }
         (IndexedOperand::None, _) => {}
-        (IndexedOperand::A, Fused::Nothing) => return names(of_orders(T::gathered(), a, b, None)),
-        (IndexedOperand::C, Fused::Nothing) => return names(of_orders(T::scattered(), a, b, None)),
+        (IndexedOperand::A, Fused::Nothing) => {
+            return names(of_orders(T::gathered(), backend, orders, None));
+        }
+        (IndexedOperand::C, Fused::Nothing) => {
+            return names(of_orders(T::scattered(), backend, orders, None));
+        }
         (IndexedOperand::A | IndexedOperand::C, _) => return Vec::new(),
     }
     let activation = match (query.fused, query.of_batches) {
-        (Fused::Nothing, false) => return names(of_orders(T::plain(), a, b, None)),
-        (Fused::Nothing, true) => return names(of_orders(T::grouped(), a, b, None)),
+        (Fused::Nothing, false) => return names(of_orders(T::plain(), backend, orders, None)),
+        (Fused::Nothing, true) => return names(of_orders(T::grouped(), backend, orders, None)),
         (Fused::Something(activation), false) => activation,
         (Fused::Something(_), true) | (Fused::Swiglu, _) => return Vec::new(),
     };
     match activation {
-        None | Some(Activation::Relu) => names(of_orders(T::linear(), a, b, None)),
-        Some(Activation::Gelu) => names(of_orders(T::gelu(), a, b, None)),
-        Some(Activation::Silu) => names(of_orders(T::silu(), a, b, None)),
+        None | Some(Activation::Relu) => names(of_orders(T::linear(), backend, orders, None)),
+        Some(Activation::Gelu) => names(of_orders(T::gelu(), backend, orders, None)),
+        Some(Activation::Silu) => names(of_orders(T::silu(), backend, orders, None)),
     }
 }
 
@@ -201,11 +212,12 @@ fn plain_candidates<T: Sixteen>(query: KernelQuery) -> Vec<&'static str> {
 
 /// The plain kernels for the problem's orders. With a name, only the kernel of this name.
 fn plain_kernels<T: Sixteen, D: DeviceData>(
+    stream: &Stream,
     problem: &Problem<'_, T, D>,
     named: Named<'_>,
 ) -> Vec<&'static Instance<T>> {
-    let (a, b) = (problem.a.order(), problem.b.order());
-    of_orders(T::plain(), a, b, named.kernel)
+    let orders = [problem.a.order(), problem.b.order()];
+    of_orders(T::plain(), stream.device().backend(), orders, named.kernel)
 }
 
 /// The model's input for the problem.
@@ -256,6 +268,7 @@ macro_rules! family {
                     return Err(Error::NotBuilt {
                         operation: "gemm",
                         family: NAME,
+                        feature: "hopper",
                     });
                 }
                 supports(device.compute_capability(), || device.describe())
@@ -371,7 +384,7 @@ fn plain_candidates_of<T: Sixteen>(
     named: Named<'_>,
 ) -> (Vec<&'static Instance<T>>, CostInput) {
     let overwrites = problem.beta == 0.0 && tma_stores(&problem.c);
-    let mut kernels = plain_kernels(problem, named);
+    let mut kernels = plain_kernels(stream, problem, named);
     kernels.retain(|instance| overwrites || !instance.overwrites_only);
     let input = CostInput {
         allows_fixup: FixupCounters::of(stream).is_some(),
@@ -414,7 +427,10 @@ fn fused<T: Sixteen, A: Epilogue<Acc = f32>>(
     activation: A,
 ) -> Result<Option<Planned<T, T>>> {
     let fusing = match problem.reads_pairs() && tma_stores(&problem.c) {
-        true => of_orders(fusing, problem.a.order(), problem.b.order(), named.kernel),
+        true => {
+            let orders = [problem.a.order(), problem.b.order()];
+            of_orders(fusing, stream.device().backend(), orders, named.kernel)
+        }
         false => Vec::new(),
     };
     let input = cost_input(stream, problem, named);
@@ -457,7 +473,7 @@ fn to_f32<T: Sixteen>(
     if adds {
         input.bytes_c *= 2;
     }
-    let Some(candidate) = fastest(stream, &plain_kernels(problem, named), &input) else {
+    let Some(candidate) = fastest(stream, &plain_kernels(stream, problem, named), &input) else {
         return Ok(None);
     };
     let prepared = Prepared::new(stream, &PTX, candidate, input)?;
@@ -494,7 +510,7 @@ fn for_second_kernel<T: Sixteen, D: DeviceData>(
         needs_second_kernel: true,
         ..cost_input(stream, problem, named)
     };
-    let candidate = fastest(stream, &plain_kernels(problem, named), &input);
+    let candidate = fastest(stream, &plain_kernels(stream, problem, named), &input);
     (candidate, input)
 }
 
@@ -754,10 +770,10 @@ mod tests {
         for (name, beta) in [
             ("bf16_64x32x64_1x1_ws", 0.0),
             ("bf16_64x64x64_1x1_ws", 2.0),
-            ("bf16_64x96x64_2x1_ws", 0.0),
+            ("bf16_64x64x64_2x1_ws", 0.0),
             ("bf16_128x128x64_1x1_coop", -1.0),
-            ("bf16_128x112x64_4x1_coop_kkm", 0.0),
-            ("bf16_128x96x64_1x2_coop_kkm", 0.0),
+            ("bf16_128x80x64_4x1_coop_kkm", 0.0),
+            ("bf16_64x32x64_1x2_ws_kkm", 0.0),
         ] {
             for (extents, splits) in [
                 ([70, 200, 640], 2),
@@ -774,8 +790,8 @@ mod tests {
         for (name, beta) in [
             ("bf16_64x32x64_1x1_ws", 0.0),
             ("bf16_64x64x64_4x1_ws", 2.0),
-            ("bf16_128x112x64_1x1_coop", -1.0),
-            ("bf16_64x80x64_4x2_ws_kkm", 0.0),
+            ("bf16_128x128x64_1x1_coop", -1.0),
+            ("bf16_64x32x64_4x2_ws_kkm", 0.0),
         ] {
             // All tiles; the last ones, after whole ones; fewer k-tiles than clusters; more tiles than clusters.
             for (extents, clusters, tiles) in [
@@ -792,10 +808,10 @@ mod tests {
     #[test]
     fn a_second_kernel_adds_the_partials_of_tiles_that_overlap() {
         for (name, beta) in [
-            ("bf16_64x80x64_1x4_ws", 0.0),
-            ("bf16_64x160x64_2x1_ws", 2.0),
+            ("bf16_64x64x64_1x4_ws", 0.0),
+            ("bf16_64x224x64_2x1_pingpong", 2.0),
             ("bf16_128x128x64_2x1_pingpong", 0.0),
-            ("bf16_128x112x64_1x1_coop", -1.0),
+            ("bf16_128x128x64_1x1_coop", -1.0),
             ("bf16_192x192x64_1x2_coop3", 0.0),
         ] {
             for (extents, splits) in [

@@ -114,6 +114,7 @@ impl<'a, T: Types> GemmCase<'a, T> {
         let instances = match kernel {
             Some(_) if !setting.instances.is_empty() => {
                 let mut instances = (T::INSTANCES)(InstancesFor {
+                    backend: setting.stream.device().backend(),
                     orders: problem.layout.orders(),
                     epilogue: problem.epilogue,
                     of_batches: problem.batch > 1,

@@ -4,6 +4,7 @@ use cutlet::{Gemm, MatrixBatch, MatrixBatchMut, Order, Precision, Stream};
 use cutlet_cli::cublas::{Compute, Element};
 use cutlet_device::DeviceData;
 use cutlet_device::sm90::F8E4M3;
+use cutlet_host::Backend;
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
@@ -46,6 +47,7 @@ pub type Instances = fn(InstancesFor) -> Vec<&'static str>;
 /// What kernel instances are asked for.
 #[derive(Clone, Copy, Debug)]
 pub struct InstancesFor {
+    pub backend: Backend,
     /// The orders of A and B.
     pub orders: [Order; 2],
     pub epilogue: Epilogue,
@@ -59,14 +61,17 @@ fn instances<T: cutlet::Element<D>, D: DeviceData>(
     precision: Precision,
 ) -> Vec<&'static str> {
     let InstancesFor {
+        backend: _,
         orders: [a, b],
         epilogue,
         of_batches,
     } = asked;
     match (of_batches, epilogue.is_none()) {
-        (false, true) => Gemm::<D>::instances::<T>(a, b, precision),
-        (false, false) => Gemm::<D>::fused_instances::<T>(a, b, precision, epilogue.activation),
-        (true, true) => Gemm::<D>::batched_instances::<T>(a, b, precision),
+        (false, true) => Gemm::<D>::instances::<T>(asked.backend, a, b, precision),
+        (false, false) => {
+            Gemm::<D>::fused_instances::<T>(asked.backend, a, b, precision, epilogue.activation)
+        }
+        (true, true) => Gemm::<D>::batched_instances::<T>(asked.backend, a, b, precision),
         (true, false) => Vec::new(),
     }
 }

@@ -2,7 +2,10 @@
 //! [`instances`](super::instances), with `rows` after the type.
 
 // A build without the family has no instances, which use these imports. Not all are compiled for all targets.
-#![cfg_attr(any(not(gemm_simt), target_arch = "nvptx64"), allow(unused_imports))]
+#![cfg_attr(
+    any(not(feature = "simt"), target_arch = "nvptx64"),
+    allow(unused_imports)
+)]
 
 use cutlet_device::sm90::{KMajor as K, MnMajor as Mn};
 use cutlet_device::{Global, GlobalMut, instantiate, thread_idx};
@@ -19,7 +22,7 @@ macro_rules! instances {
         ThreadTile<$tm:literal, $tn:literal, $tk:literal>, Lanes<$lm:literal, $ln:literal>, Warps<$wm:literal, $wn:literal>,
         $threads:literal x $min_blocks:literal, $speed:literal;)+) => {$(
         #[doc = concat!("[`", stringify!($name), "`](self) and its configuration.")]
-        #[cfg(any(not(target_arch = "nvptx64"), all(gemm_simt, not(target_feature = "sm_90"))))]
+        #[cfg(all(feature = "simt", any(not(target_arch = "nvptx64"), not(target_feature = "sm_90"))))]
         pub mod $name {
             use super::*;
 
@@ -47,7 +50,7 @@ macro_rules! instances {
         /// The kernels for f32.
         #[cfg(not(target_arch = "nvptx64"))]
         pub static $list: &[Instance<f32, f32, FusedWithOld<f32>, NamedArguments<f32, f32, FusedWithOld<f32>>>] =
-            &[$(Instance::new::<$name::C>(&$name::$name, $min_blocks, $speed),)+];
+            &[$(#[cfg(feature = "simt")] Instance::new::<$name::C>(&$name::$name, $min_blocks, $speed),)+];
     };
 }
 

@@ -8,20 +8,33 @@
 //! on an H100.
 
 // A build without the family has no instances, which use these imports. Not all are compiled for all targets.
-#![cfg_attr(any(not(gemm_sm80), target_arch = "nvptx64"), allow(unused_imports))]
+#![cfg_attr(
+    any(not(feature = "ampere"), target_arch = "nvptx64"),
+    allow(unused_imports)
+)]
 
 use cutlet_device::sm80::{Mma884F64, Mma1688F64, Mma1688Tf32, Mma16816, Mma16832};
 use cutlet_device::sm90::{KMajor as K, MnMajor as Mn};
-use cutlet_device::{Global, GlobalMut, instantiate, thread_idx};
+use cutlet_device::{CpuBody, Global, GlobalMut, instantiate, thread_idx};
 use half::{bf16, f16};
 
 use super::arithmetic::Tf32x3;
 use super::{Blocks, Sm80, Unaligned as Un, Warps, Words as Wo};
-use crate::gemm::config::{Stages, Tile};
+use crate::gemm::config::{Stages, Tile, TileShape};
 use crate::gemm::epilogue::Fused;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::gemm::multistage::instance::Instance;
 use crate::gemm::multistage::{Config, MultistageArgs, Storage, gemm};
+
+/// The body for the CPU of a kernel with this configuration. Larger tiles have none: they have no code that small ones
+/// lack, and each would take a second to compile. The model of `mma` picks the processor's vector instructions itself.
+#[cfg(not(target_arch = "nvptx64"))]
+const fn cpu_body<C: Config>() -> CpuBody {
+    match C::Tile::M * C::Tile::N <= 64 * 64 {
+        true => CpuBody::Plain,
+        false => CpuBody::None,
+    }
+}
 
 /// Kernels of an arithmetic, for operands of one type and a C of another.
 macro_rules! instances {
@@ -31,7 +44,7 @@ macro_rules! instances {
     ) => {
         $(
             #[doc = concat!("[`", stringify!($name), "`](self) and its configuration.")]
-            #[cfg(all(gemm_sm80, any(not(target_arch = "nvptx64"), $target)))]
+            #[cfg(all(feature = "ampere", any(not(target_arch = "nvptx64"), $target)))]
             pub mod $name {
                 use super::*;
 
@@ -41,7 +54,7 @@ macro_rules! instances {
 
                 instantiate! {
                     /// `C = epilogue(A·B)`.
-                    #[kernel(threads = <C as Config>::THREADS, min_blocks = $min_blocks)]
+                    #[kernel(threads = <C as Config>::THREADS, min_blocks = $min_blocks, cpu = cpu_body::<C>())]
                     pub unsafe fn $name(
                         a: Global<$element>,
                         b: Global<$element>,
@@ -56,12 +69,12 @@ macro_rules! instances {
         )+
 
         $(#[$list_doc])*
-        #[cfg(all(gemm_sm80, not(target_arch = "nvptx64")))]
+        #[cfg(all(feature = "ampere", not(target_arch = "nvptx64")))]
         pub static $list: &[Instance<$element, $c, Fused<$c>>] =
             &[$(Instance::new::<$name::C>(&$name::$name, $min_blocks, $speed),)+];
 
         $(#[$list_doc])*
-        #[cfg(all(not(gemm_sm80), not(target_arch = "nvptx64")))]
+        #[cfg(all(not(feature = "ampere"), not(target_arch = "nvptx64")))]
         pub static $list: &[Instance<$element, $c, Fused<$c>>] = &[];
     };
 }

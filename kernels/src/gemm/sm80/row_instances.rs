@@ -3,11 +3,14 @@
 //! that takes any alignment, and faster ones for 16-bit elements.
 
 // A build without the family has no instances, which use these imports. Not all are compiled for all targets.
-#![cfg_attr(any(not(gemm_sm80), target_arch = "nvptx64"), allow(unused_imports))]
+#![cfg_attr(
+    any(not(feature = "ampere"), target_arch = "nvptx64"),
+    allow(unused_imports)
+)]
 
 use cutlet_device::sm80::{Mma884F64, Mma16816, Mma16832};
 use cutlet_device::sm90::{KMajor as K, MnMajor as Mn};
-use cutlet_device::{Global, GlobalMut, instantiate, thread_idx};
+use cutlet_device::{CpuBody, Global, GlobalMut, instantiate, thread_idx};
 use half::{bf16, f16};
 
 use super::{Blocks, Named, Sm80, Unaligned as Un, Warps};
@@ -25,7 +28,7 @@ macro_rules! instances {
     ) => {
         $(
             #[doc = concat!("[`", stringify!($name), "`](self) and its configuration.")]
-            #[cfg(all(gemm_sm80, any(not(target_arch = "nvptx64"), not(target_feature = "sm_90"))))]
+            #[cfg(all(feature = "ampere", any(not(target_arch = "nvptx64"), not(target_feature = "sm_90"))))]
             pub mod $name {
                 use super::*;
 
@@ -35,7 +38,7 @@ macro_rules! instances {
 
                 instantiate! {
                     /// `C = epilogue(A·B)`, with rows of tables.
-                    #[kernel(threads = <C as Config>::THREADS, min_blocks = $min_blocks)]
+                    #[kernel(threads = <C as Config>::THREADS, min_blocks = $min_blocks, cpu = CpuBody::Plain)]
                     pub unsafe fn $name(
                         a: Global<$element>,
                         b: Global<$element>,
@@ -53,7 +56,7 @@ macro_rules! instances {
         $(#[$list_doc])*
         #[cfg(not(target_arch = "nvptx64"))]
         pub static $list: &[Instance<$element, $c, FusedWithOld<$c>, NamedArguments<$element, $c, FusedWithOld<$c>>>] =
-            &[$(#[cfg(gemm_sm80)] Instance::new::<$name::C>(&$name::$name, $min_blocks, $speed),)+];
+            &[$(#[cfg(feature = "ampere")] Instance::new::<$name::C>(&$name::$name, $min_blocks, $speed),)+];
     };
 }
 

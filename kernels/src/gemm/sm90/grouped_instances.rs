@@ -12,17 +12,19 @@
 
 // A build without the family has no instances, which use these imports. Not all are compiled for all targets.
 #![cfg_attr(
-    any(not(gemm_sm90), target_arch = "nvptx64"),
+    any(not(feature = "hopper"), target_arch = "nvptx64"),
     allow(unused_imports, unused_macros)
 )]
 
 use cutlet_device::sm90::{KMajor as K, MnMajor as M, TensorMap};
-use cutlet_device::{Global, GlobalMut, instantiate};
+use cutlet_device::{CpuBody, Global, GlobalMut, instantiate};
+use half::{bf16, f16};
 
 #[cfg(not(target_arch = "nvptx64"))]
 use super::instance::{
     GatheredArguments, GroupedArguments, Instance, ScatteredArguments, SwigluArguments,
 };
+use super::instances::cpu_body;
 use super::{Config, Sm90, Storage, gathered_gemm, grouped_gemm, scattered_gemm, swiglu_gemm};
 use crate::gemm::args::Args;
 use crate::gemm::config::{
@@ -35,48 +37,48 @@ use crate::gemm::scheduler::GroupArgs;
 /// Kernels of an operation for an element type; under which condition they are compiled for the GPU, and which other
 /// kernels' PTX is derived from theirs.
 macro_rules! instances_of {
-    ($(#[$list_doc:meta])* $list:ident of $element:ty, $operation:ident, $arguments:ident,
+    ($(#[$list_doc:meta])* $list:ident of $format:ident, $operation:ident, $arguments:ident,
         compiled if $condition:tt, also $also:tt:
-        $($name:ident = [$a:ident, $b:ident] $m:literal, $n:literal, $stages:ty, $cluster:ty, $consumers:ty;)+
+        $($name:ident = [$a:ident, $b:ident] $m:literal, $n:literal, $stages:ty, $cluster:ty, $consumers:ty $(, $cpu:ident)?;)+
     ) => {
         $(
             #[doc = concat!("A tile of ", $m, "×", $n, ", `", stringify!($cluster), "`, `", stringify!($consumers), "`.")]
-            #[cfg(all(gemm_sm90, any(not(target_arch = "nvptx64"), $condition)))]
+            #[cfg(all(feature = "hopper", any(not(target_arch = "nvptx64"), $condition)))]
             pub mod $name {
                 use super::*;
 
                 /// The configuration of a tile of so many columns.
                 type OfColumns<const N: usize, const EPI_N: usize> =
-                    Sm90<$element, $a, $b, K, Tile<$m, N>, $stages, $cluster, $consumers, EpilogueTile<EPI_N>>;
+                    Sm90<$format, $a, $b, K, Tile<$m, N>, $stages, $cluster, $consumers, EpilogueTile<EPI_N>>;
                 /// The configuration.
                 pub type Kernel = OfColumns<$n, { epilogue_n($n) }>;
                 /// The configuration with half the columns.
                 #[allow(dead_code, reason = "few operations use it")]
                 type Half = OfColumns<{ $n / 2 }, { epilogue_n($n / 2) }>;
 
-                kernel! { $name $element, $cluster, also $also, $operation }
+                kernel! { $name $format, $cluster, also $also, cpu_body!($format $($cpu)?), $operation }
             }
         )+
 
         $(#[$list_doc])*
         #[cfg(not(target_arch = "nvptx64"))]
-        pub static $list: &[Instance<$element, Scale, $arguments<$element>>] =
-            &[$(#[cfg(gemm_sm90)] Instance::new::<$name::Kernel>(&$name::$name),)+];
+        pub static $list: &[Instance<$format, Scale, $arguments<$format>>] =
+            &[$(#[cfg(feature = "hopper")] Instance::new::<$name::Kernel>(&$name::$name),)+];
     };
 }
 
 /// The kernel of an operation.
 macro_rules! kernel {
-    ($name:ident $element:ty, $cluster:ty, also $also:tt, grouped_gemm) => {
+    ($name:ident $format:ident, $cluster:ty, also $also:tt, $body:expr, grouped_gemm) => {
         instantiate! {
-            #[doc = concat!("The kernel: ", stringify!($element), ".")]
+            #[doc = concat!("The kernel: ", stringify!($format), ".")]
             #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
-                arch = "sm_90a", also = $also)]
+                arch = "sm_90a", also = $also, cpu = $body)]
             pub unsafe fn $name(
                 #[grid_constant] map_a: &TensorMap,
                 #[grid_constant] map_b: &TensorMap,
                 #[grid_constant] map_c: &TensorMap,
-                c: GlobalMut<$element>,
+                c: GlobalMut<$format>,
                 workspace: GlobalMut<f32>,
                 args: Args,
                 epilogue: Scale,
@@ -85,16 +87,16 @@ macro_rules! kernel {
             ) = grouped_gemm::<Kernel, Scale>;
         }
     };
-    ($name:ident $element:ty, $cluster:ty, also $also:tt, gathered_gemm) => {
+    ($name:ident $format:ident, $cluster:ty, also $also:tt, $body:expr, gathered_gemm) => {
         instantiate! {
-            #[doc = concat!("The kernel: ", stringify!($element), ".")]
+            #[doc = concat!("The kernel: ", stringify!($format), ".")]
             #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
-                arch = "sm_90a", also = $also)]
+                arch = "sm_90a", also = $also, cpu = $body)]
             pub unsafe fn $name(
-                table: Global<$element>,
+                table: Global<$format>,
                 #[grid_constant] map_b: &TensorMap,
                 #[grid_constant] map_c: &TensorMap,
-                c: GlobalMut<$element>,
+                c: GlobalMut<$format>,
                 args: Args,
                 epilogue: Scale,
                 groups: GroupArgs,
@@ -104,15 +106,15 @@ macro_rules! kernel {
             ) = gathered_gemm::<Kernel, Scale>;
         }
     };
-    ($name:ident $element:ty, $cluster:ty, also $also:tt, scattered_gemm) => {
+    ($name:ident $format:ident, $cluster:ty, also $also:tt, $body:expr, scattered_gemm) => {
         instantiate! {
-            #[doc = concat!("The kernel: ", stringify!($element), ".")]
+            #[doc = concat!("The kernel: ", stringify!($format), ".")]
             #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
-                arch = "sm_90a", also = $also)]
+                arch = "sm_90a", also = $also, cpu = $body)]
             pub unsafe fn $name(
                 #[grid_constant] map_a: &TensorMap,
                 #[grid_constant] map_b: &TensorMap,
-                table: GlobalMut<$element>,
+                table: GlobalMut<$format>,
                 args: Args,
                 epilogue: Scale,
                 groups: GroupArgs,
@@ -121,16 +123,16 @@ macro_rules! kernel {
             ) = scattered_gemm::<Kernel, Scale>;
         }
     };
-    ($name:ident $element:ty, $cluster:ty, also $also:tt, swiglu_gemm) => {
+    ($name:ident $format:ident, $cluster:ty, also $also:tt, $body:expr, swiglu_gemm) => {
         instantiate! {
-            #[doc = concat!("The kernel: ", stringify!($element), ".")]
+            #[doc = concat!("The kernel: ", stringify!($format), ".")]
             #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
-                arch = "sm_90a", also = $also)]
+                arch = "sm_90a", also = $also, cpu = $body)]
             pub unsafe fn $name(
                 #[grid_constant] map_a: &TensorMap,
                 #[grid_constant] map_b: &TensorMap,
                 #[grid_constant] map_c: &TensorMap,
-                c: GlobalMut<$element>,
+                c: GlobalMut<$format>,
                 args: Args,
                 alpha: f32,
                 groups: GroupArgs,
@@ -143,17 +145,17 @@ macro_rules! kernel {
 /// Kernels for bf16 and for f16: `name for bf16, name for f16 = [majors of A and B] tile, stages, cluster, consumers`.
 macro_rules! instances {
     ($bf16_list:ident, $f16_list:ident by $operation:ident, $arguments:ident:
-        $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty, $consumers:ty;)+
+        $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty, $consumers:ty $(, $cpu:ident)?;)+
     ) => {
         instances_of! {
             /// Kernels for bf16.
-            $bf16_list of half::bf16, $operation, $arguments, compiled if true, also ["f16 for bf16"]:
-                $($bf16 = $majors $m, $n, $stages, $cluster, $consumers;)+
+            $bf16_list of bf16, $operation, $arguments, compiled if true, also ["f16 for bf16"]:
+                $($bf16 = $majors $m, $n, $stages, $cluster, $consumers $(, $cpu)?;)+
         }
         instances_of! {
             /// Kernels for f16.
-            $f16_list of half::f16, $operation, $arguments, compiled if each_format, also []:
-                $($f16 = $majors $m, $n, $stages, $cluster, $consumers;)+
+            $f16_list of f16, $operation, $arguments, compiled if each_format, also []:
+                $($f16 = $majors $m, $n, $stages, $cluster, $consumers $(, $cpu)?;)+
         }
     };
 }
@@ -163,38 +165,38 @@ instances! {
     bf16_grouped_128x256x64_2x1_coop, f16_grouped_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_grouped_128x256x64_1x2_coop, f16_grouped_128x256x64_1x2_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<1, 2>, Cooperative<2>;
     bf16_grouped_128x256x64_1x1_coop, f16_grouped_128x256x64_1x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<1, 1>, Cooperative<2>;
-    bf16_grouped_128x128x64_1x1_coop, f16_grouped_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
-    bf16_grouped_128x128x64_1x1_pingpong, f16_grouped_128x128x64_1x1_pingpong = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, PingPong<2>;
+    bf16_grouped_128x128x64_1x1_coop, f16_grouped_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu;
+    bf16_grouped_128x128x64_1x1_pingpong, f16_grouped_128x128x64_1x1_pingpong = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, PingPong<2>, cpu;
     bf16_grouped_64x128x64_1x1_pingpong, f16_grouped_64x128x64_1x1_pingpong = [K, K] Tile<64, 128>, Stages<7>, Cluster<1, 1>, PingPong;
-    bf16_grouped_64x64x64_1x1_ws, f16_grouped_64x64x64_1x1_ws = [K, K] Tile<64, 64>, Stages<10>, Cluster<1, 1>, Cooperative<1>;
+    bf16_grouped_64x64x64_1x1_ws, f16_grouped_64x64x64_1x1_ws = [K, K] Tile<64, 64>, Stages<10>, Cluster<1, 1>, Cooperative<1>, cpu_both;
     bf16_grouped_128x256x64_2x1_coop_km, f16_grouped_128x256x64_2x1_coop_km = [K, M] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_grouped_128x256x64_1x2_coop_km, f16_grouped_128x256x64_1x2_coop_km = [K, M] Tile<128, 256>, Stages<4>, Cluster<1, 2>, Cooperative<2>;
     bf16_grouped_128x128x64_1x1_coop_km, f16_grouped_128x128x64_1x1_coop_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
     bf16_grouped_128x128x64_1x1_pingpong_km, f16_grouped_128x128x64_1x1_pingpong_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, PingPong<2>;
-    bf16_grouped_64x64x64_1x1_ws_km, f16_grouped_64x64x64_1x1_ws_km = [K, M] Tile<64, 64>, Stages<10>, Cluster<1, 1>, Cooperative<1>;
+    bf16_grouped_64x64x64_1x1_ws_km, f16_grouped_64x64x64_1x1_ws_km = [K, M] Tile<64, 64>, Stages<10>, Cluster<1, 1>, Cooperative<1>, cpu;
 }
 
 instances! {
     GATHERED_BF16, GATHERED_F16 by gathered_gemm, GatheredArguments:
     bf16_gathered_128x256x64_2x1_coop, f16_gathered_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
-    bf16_gathered_128x128x64_1x1_coop, f16_gathered_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+    bf16_gathered_128x128x64_1x1_coop, f16_gathered_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu_both;
     bf16_gathered_128x256x64_2x1_coop_km, f16_gathered_128x256x64_2x1_coop_km = [K, M] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
-    bf16_gathered_128x128x64_1x1_coop_km, f16_gathered_128x128x64_1x1_coop_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+    bf16_gathered_128x128x64_1x1_coop_km, f16_gathered_128x128x64_1x1_coop_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu;
 }
 
 instances! {
     SCATTERED_BF16, SCATTERED_F16 by scattered_gemm, ScatteredArguments:
     bf16_scattered_128x256x64_2x1_coop, f16_scattered_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
-    bf16_scattered_128x128x64_1x1_coop, f16_scattered_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+    bf16_scattered_128x128x64_1x1_coop, f16_scattered_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu_both;
     bf16_scattered_128x256x64_2x1_coop_km, f16_scattered_128x256x64_2x1_coop_km = [K, M] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
-    bf16_scattered_128x128x64_1x1_coop_km, f16_scattered_128x128x64_1x1_coop_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+    bf16_scattered_128x128x64_1x1_coop_km, f16_scattered_128x128x64_1x1_coop_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu;
 }
 
 instances! {
     SWIGLU_BF16, SWIGLU_F16 by swiglu_gemm, SwigluArguments:
     bf16_swiglu_128x256x64_2x1_coop, f16_swiglu_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_swiglu_128x256x64_1x2_coop, f16_swiglu_128x256x64_1x2_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<1, 2>, Cooperative<2>;
-    bf16_swiglu_128x128x64_1x1_coop, f16_swiglu_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+    bf16_swiglu_128x128x64_1x1_coop, f16_swiglu_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu_both;
     bf16_swiglu_128x256x64_2x1_coop_km, f16_swiglu_128x256x64_2x1_coop_km = [K, M] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
-    bf16_swiglu_128x128x64_1x1_coop_km, f16_swiglu_128x128x64_1x1_coop_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>;
+    bf16_swiglu_128x128x64_1x1_coop_km, f16_swiglu_128x128x64_1x1_coop_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu;
 }

@@ -1,7 +1,7 @@
 //! What the host knows of a kernel of the family: how to choose it, and how to launch it.
 
 // A build without the family makes no instances.
-#![cfg_attr(not(gemm_sm90), allow(dead_code))]
+#![cfg_attr(not(feature = "hopper"), allow(dead_code))]
 
 use core::marker::PhantomData;
 

@@ -14,10 +14,14 @@
 //! compiled for both: in bf16 it is computed by a cheaper approximation, whose error bf16 rounds away.
 
 // A build without the family has no instances, which use these imports. Not all are compiled for all targets.
-#![cfg_attr(any(not(gemm_sm90), target_arch = "nvptx64"), allow(unused_imports))]
+#![cfg_attr(
+    any(not(feature = "hopper"), target_arch = "nvptx64"),
+    allow(unused_imports)
+)]
 
 use cutlet_device::sm90::{KMajor as K, MnMajor as M, TensorMap};
-use cutlet_device::{GlobalMut, instantiate};
+use cutlet_device::{CpuBody, GlobalMut, instantiate};
+use half::{bf16, f16};
 
 #[cfg(not(target_arch = "nvptx64"))]
 use super::instance::{Instance, concat, count, static_cluster};
@@ -29,52 +33,68 @@ use crate::gemm::config::{
 };
 use crate::gemm::epilogue::{AtLeast, Gelu, GeluForBf16, Linear, Scale, Silu, Then};
 
+/// The body for the CPU of a kernel for a format, by the last word of its line. One kernel of each kind has a body. The
+/// others have no code that these lack, and each would take a second to compile.
+macro_rules! cpu_body {
+    (bf16 cpu) => {
+        CpuBody::Plain
+    };
+    ($format:ident cpu_both) => {
+        CpuBody::Plain
+    };
+    ($format:ident $($cpu:ident)?) => {
+        CpuBody::None
+    };
+}
+pub(super) use cpu_body;
+
 /// Kernels for bf16 and for f16: `name for bf16, name for f16 = [majors of A, B and C] tile, stages, cluster,
-/// consumers`. Behind a `DynamicCluster:` stand the rows and columns of the clusters that it is launched in.
+/// consumers`. Behind a `DynamicCluster:` stand the rows and columns of the clusters that it is launched in. At the end
+/// stands `cpu` if there is a body for the CPU for bf16, and `cpu_both` if for f16 as well.
 macro_rules! instances {
     (plain $bf16_list:ident, $f16_list:ident:
         $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty $(: $launched:tt)?,
-            $consumers:ty;)+
+            $consumers:ty $(, $cpu:ident)?;)+
     ) => {
         instances_of! {
             /// Kernels for bf16.
-            $bf16_list of half::bf16, Scale, compiled if true, also ["f16 for bf16"]:
-                $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers;)+
+            $bf16_list of bf16, Scale, compiled if true, also ["f16 for bf16"]:
+                $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
         instances_of! {
             /// Kernels for f16.
-            $f16_list of half::f16, Scale, compiled if each_format, also []:
-                $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers;)+
+            $f16_list of f16, Scale, compiled if each_format, also []:
+                $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
     };
     (fused $activation:ident, $bf16_list:ident, $f16_list:ident:
         $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty $(: $launched:tt)?,
-            $consumers:ty;)+
+            $consumers:ty $(, $cpu:ident)?;)+
     ) => {
         instances_of! {
             #[doc = concat!("Kernels for bf16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
-            $bf16_list of half::bf16, Then<Linear<half::bf16>, $activation>, compiled if true, also ["f16 for bf16"]:
-                $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers;)+
+            $bf16_list of bf16, Then<Linear<bf16>, $activation>, compiled if true, also ["f16 for bf16"]:
+                $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
         instances_of! {
             #[doc = concat!("Kernels for f16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
-            $f16_list of half::f16, Then<Linear<half::f16>, $activation>, compiled if each_format, also []:
-                $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers;)+
+            $f16_list of f16, Then<Linear<f16>, $activation>, compiled if each_format, also []:
+                $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
     };
     (fused $for_bf16:ident or $for_f16:ident, $bf16_list:ident, $f16_list:ident:
         $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty $(: $launched:tt)?,
-            $consumers:ty;)+
+            $consumers:ty $(, $cpu:ident)?;)+
     ) => {
         instances_of! {
             #[doc = concat!("Kernels for bf16 that fuse [`Linear`] and [`", stringify!($for_bf16), "`].")]
-            $bf16_list of half::bf16, Then<Linear<half::bf16>, $for_bf16>, compiled if true, also []:
-                $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers;)+
+            $bf16_list of bf16, Then<Linear<bf16>, $for_bf16>, compiled if true, also []:
+                $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
         instances_of! {
             #[doc = concat!("Kernels for f16 that fuse [`Linear`] and [`", stringify!($for_f16), "`].")]
-            $f16_list of half::f16, Then<Linear<half::f16>, $for_f16>, compiled if true, also []:
-                $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers;)+
+            $f16_list of f16, Then<Linear<f16>, $for_f16>, compiled if true, also []:
+                $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
     };
 }
@@ -82,29 +102,29 @@ macro_rules! instances {
 /// Kernels of an element type with an epilogue; under which condition they are compiled for the GPU, and which other
 /// kernels' PTX is derived from theirs.
 macro_rules! instances_of {
-    ($(#[$list_doc:meta])* $list:ident of $element:ty, $epilogue:ty, compiled if $condition:tt, also $also:tt:
+    ($(#[$list_doc:meta])* $list:ident of $format:ident, $epilogue:ty, compiled if $condition:tt, also $also:tt:
         $($name:ident = [$a:ident, $b:ident, $c:ident] $m:literal, $n:literal, $stages:ty,
-            $cluster:ty $(: $launched:tt)?, $consumers:ty;)+
+            $cluster:ty $(: $launched:tt)?, $consumers:ty $(, $cpu:ident)?;)+
     ) => {
         $(
             #[doc = concat!("A tile of ", $m, "×", $n, ", `", stringify!($cluster), "`, `", stringify!($consumers), "`.")]
-            #[cfg(all(gemm_sm90, any(not(target_arch = "nvptx64"), $condition)))]
+            #[cfg(all(feature = "hopper", any(not(target_arch = "nvptx64"), $condition)))]
             pub mod $name {
                 use super::*;
 
                 /// The configuration.
-                pub type Kernel = Sm90<$element, $a, $b, $c, Tile<$m, $n>, $stages, $cluster, $consumers,
+                pub type Kernel = Sm90<$format, $a, $b, $c, Tile<$m, $n>, $stages, $cluster, $consumers,
                     EpilogueTile<{ epilogue_n($n) }>>;
 
                 instantiate! {
-                    #[doc = concat!("The kernel: ", stringify!($element), ".")]
+                    #[doc = concat!("The kernel: ", stringify!($format), ".")]
                     #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
-                        arch = "sm_90a", also = $also)]
+                        arch = "sm_90a", also = $also, cpu = cpu_body!($format $($cpu)?))]
                     pub unsafe fn $name(
                         #[grid_constant] map_a: &TensorMap,
                         #[grid_constant] map_b: &TensorMap,
                         #[grid_constant] map_c: &TensorMap,
-                        c: GlobalMut<$element>,
+                        c: GlobalMut<$format>,
                         workspace: GlobalMut<f32>,
                         args: Args,
                         epilogue: $epilogue,
@@ -115,22 +135,22 @@ macro_rules! instances_of {
         )+
 
         $(#[$list_doc])*
-        #[cfg(all(gemm_sm90, not(target_arch = "nvptx64")))]
-        pub static $list: &[Instance<$element, $epilogue>] = &{
-            const OF_KERNELS: &[&[Instance<$element, $epilogue>]] = &[$(
+        #[cfg(all(feature = "hopper", not(target_arch = "nvptx64")))]
+        pub static $list: &[Instance<$format, $epilogue>] = &{
+            const OF_KERNELS: &[&[Instance<$format, $epilogue>]] = &[$(
                 &Instance::in_clusters::<$name::Kernel, _>(&$name::$name, clusters!($name $(: $launched)?)),
             )+];
             concat::<_, _, _, { count(OF_KERNELS) }>(OF_KERNELS)
         };
 
         $(#[$list_doc])*
-        #[cfg(all(not(gemm_sm90), not(target_arch = "nvptx64")))]
-        pub static $list: &[Instance<$element, $epilogue>] = &[];
+        #[cfg(all(not(feature = "hopper"), not(target_arch = "nvptx64")))]
+        pub static $list: &[Instance<$format, $epilogue>] = &[];
     };
 }
 
 /// Clusters of at most eight blocks, which every device of compute capability 9.0 runs.
-#[cfg(all(gemm_sm90, not(target_arch = "nvptx64")))]
+#[cfg(all(feature = "hopper", not(target_arch = "nvptx64")))]
 const ANY: [[u32; 2]; 8] = [
     [1, 1],
     [2, 1],
@@ -142,14 +162,14 @@ const ANY: [[u32; 2]; 8] = [
     [2, 4],
 ];
 /// Those of several blocks. The smallest tiles have a kernel of their own for one block, which takes less time to start.
-#[cfg(all(gemm_sm90, not(target_arch = "nvptx64")))]
+#[cfg(all(feature = "hopper", not(target_arch = "nvptx64")))]
 const SEVERAL: [[u32; 2]; 7] = [[2, 1], [1, 2], [2, 2], [4, 1], [1, 4], [4, 2], [2, 4]];
 /// Those but the most frequent one of the largest tile, which has a kernel of its own.
-#[cfg(all(gemm_sm90, not(target_arch = "nvptx64")))]
+#[cfg(all(feature = "hopper", not(target_arch = "nvptx64")))]
 const BUT_2X1: [[u32; 2]; 7] = [[1, 1], [1, 2], [2, 2], [4, 1], [1, 4], [4, 2], [2, 4]];
 
 /// The clusters that a kernel is launched in: those that are stated, or the one that it is compiled for.
-#[cfg(all(gemm_sm90, not(target_arch = "nvptx64")))]
+#[cfg(all(feature = "hopper", not(target_arch = "nvptx64")))]
 macro_rules! clusters {
     ($name:ident) => {
         [static_cluster::<$name::Kernel>()]
@@ -161,84 +181,57 @@ macro_rules! clusters {
 
 instances! {
     plain BF16, F16:
-    bf16_128x256x64_2x1_coop, f16_128x256x64_2x1_coop = [K, K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_128x256x64_2x1_coop, f16_128x256x64_2x1_coop = [K, K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>, cpu;
     bf16_128x256x64_coop, f16_128x256x64_coop = [K, K, K] Tile<128, 256>, Stages<4>, DynamicCluster: BUT_2X1, Cooperative<2>;
     bf16_128x224x64_coop, f16_128x224x64_coop = [K, K, K] Tile<128, 224>, Stages<4>, DynamicCluster: ANY, Cooperative<2>;
     bf16_256x192x64_coop, f16_256x192x64_coop = [K, K, K] Tile<256, 192>, Stages<3>, DynamicCluster: ANY, Cooperative<2, 2>;
-    bf16_256x160x64_coop, f16_256x160x64_coop = [K, K, K] Tile<256, 160>, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>;
-    bf16_192x192x64_coop3, f16_192x192x64_coop3 = [K, K, K] Tile<192, 192>, Stages<4>, DynamicCluster: ANY, Cooperative<3>;
-    bf16_192x96x64_coop3, f16_192x96x64_coop3 = [K, K, K] Tile<192, 96>, Stages<5>, DynamicCluster: ANY, Cooperative<3>;
+    bf16_256x160x64_coop, f16_256x160x64_coop = [K, K, K] Tile<256, 160>, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>, cpu;
+    bf16_192x192x64_coop3, f16_192x192x64_coop3 = [K, K, K] Tile<192, 192>, Stages<4>, DynamicCluster: ANY, Cooperative<3>, cpu;
     bf16_128x192x64_pingpong, f16_128x192x64_pingpong = [K, K, K] Tile<128, 192>, Stages<4>, DynamicCluster: ANY, PingPong<2>;
     bf16_128x176x64_pingpong, f16_128x176x64_pingpong = [K, K, K] Tile<128, 176>, Stages<5>, DynamicCluster: ANY, PingPong<2>;
     bf16_128x160x64_pingpong, f16_128x160x64_pingpong = [K, K, K] Tile<128, 160>, Stages<5>, DynamicCluster: ANY, PingPong<2>;
-    bf16_128x128x64_pingpong, f16_128x128x64_pingpong = [K, K, K] Tile<128, 128>, Stages<6>, DynamicCluster: ANY, PingPong<2>;
-    bf16_64x224x64_pingpong, f16_64x224x64_pingpong = [K, K, K] Tile<64, 224>, Stages<5>, DynamicCluster: ANY, PingPong;
-    bf16_128x144x64_coop, f16_128x144x64_coop = [K, K, K] Tile<128, 144>, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_128x128x64_coop, f16_128x128x64_coop = [K, K, K] Tile<128, 128>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x128x64_pingpong, f16_128x128x64_pingpong = [K, K, K] Tile<128, 128>, Stages<6>, DynamicCluster: ANY, PingPong<2>, cpu;
+    bf16_64x224x64_pingpong, f16_64x224x64_pingpong = [K, K, K] Tile<64, 224>, Stages<5>, DynamicCluster: ANY, PingPong, cpu;
+    bf16_128x128x64_coop, f16_128x128x64_coop = [K, K, K] Tile<128, 128>, Stages<6>, DynamicCluster: ANY, Cooperative<2>, cpu;
     bf16_128x112x64_coop, f16_128x112x64_coop = [K, K, K] Tile<128, 112>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_128x128x64_1x1x2_coop, f16_128x128x64_1x1x2_coop = [K, K, K] Tile<128, 128>, Stages<5>, Cluster<1, 1, 2>, Cooperative<2>;
     bf16_64x160x64_ws, f16_64x160x64_ws = [K, K, K] Tile<64, 160>, Stages<7>, DynamicCluster: ANY, Cooperative<1>;
-    bf16_64x128x64_ws, f16_64x128x64_ws = [K, K, K] Tile<64, 128>, Stages<8>, DynamicCluster: SEVERAL, Cooperative<1>;
-    bf16_64x96x64_ws, f16_64x96x64_ws = [K, K, K] Tile<64, 96>, Stages<10>, DynamicCluster: SEVERAL, Cooperative<1>;
-    bf16_64x64x64_ws, f16_64x64x64_ws = [K, K, K] Tile<64, 64>, Stages<12>, DynamicCluster: SEVERAL, Cooperative<1>;
-    bf16_64x128x64_1x1_ws, f16_64x128x64_1x1_ws = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
-    bf16_64x80x64_ws, f16_64x80x64_ws = [K, K, K] Tile<64, 80>, Stages<10>, DynamicCluster: SEVERAL, Cooperative<1>;
-    bf16_64x112x64_1x1_ws, f16_64x112x64_1x1_ws = [K, K, K] Tile<64, 112>, Stages<9>, Cluster<1, 1>, Cooperative<1>;
-    bf16_64x96x64_1x1_ws, f16_64x96x64_1x1_ws = [K, K, K] Tile<64, 96>, Stages<10>, Cluster<1, 1>, Cooperative<1>;
-    bf16_64x80x64_1x1_ws, f16_64x80x64_1x1_ws = [K, K, K] Tile<64, 80>, Stages<10>, Cluster<1, 1>, Cooperative<1>;
-    bf16_64x64x64_1x1_ws, f16_64x64x64_1x1_ws = [K, K, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>;
-    bf16_64x48x64_1x1_ws, f16_64x48x64_1x1_ws = [K, K, K] Tile<64, 48>, Stages<14>, Cluster<1, 1>, Cooperative<1>;
-    bf16_64x32x64_1x1_ws, f16_64x32x64_1x1_ws = [K, K, K] Tile<64, 32>, Stages<16>, Cluster<1, 1>, Cooperative<1>;
-    bf16_256x88x64_coop_kkm, f16_256x88x64_coop_kkm = [K, K, M] Tile<256, 88>, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>;
+    bf16_64x128x64_ws, f16_64x128x64_ws = [K, K, K] Tile<64, 128>, Stages<8>, DynamicCluster: ANY, Cooperative<1>;
+    bf16_64x96x64_ws, f16_64x96x64_ws = [K, K, K] Tile<64, 96>, Stages<10>, DynamicCluster: ANY, Cooperative<1>;
+    bf16_64x64x64_ws, f16_64x64x64_ws = [K, K, K] Tile<64, 64>, Stages<12>, DynamicCluster: SEVERAL, Cooperative<1>, cpu;
+    bf16_64x80x64_ws, f16_64x80x64_ws = [K, K, K] Tile<64, 80>, Stages<10>, DynamicCluster: ANY, Cooperative<1>;
+    bf16_64x64x64_1x1_ws, f16_64x64x64_1x1_ws = [K, K, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>, cpu_both;
+    bf16_64x48x64_1x1_ws, f16_64x48x64_1x1_ws = [K, K, K] Tile<64, 48>, Stages<14>, Cluster<1, 1>, Cooperative<1>, cpu;
+    bf16_64x32x64_1x1_ws, f16_64x32x64_1x1_ws = [K, K, K] Tile<64, 32>, Stages<16>, Cluster<1, 1>, Cooperative<1>, cpu;
     bf16_128x208x64_coop_kkm, f16_128x208x64_coop_kkm = [K, K, M] Tile<128, 208>, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
     bf16_128x192x64_coop_kkm, f16_128x192x64_coop_kkm = [K, K, M] Tile<128, 192>, Stages<4>, DynamicCluster: ANY, Cooperative<2>;
     bf16_128x176x64_coop_kkm, f16_128x176x64_coop_kkm = [K, K, M] Tile<128, 176>, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
     bf16_128x160x64_coop_kkm, f16_128x160x64_coop_kkm = [K, K, M] Tile<128, 160>, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
     bf16_128x112x64_coop_kkm, f16_128x112x64_coop_kkm = [K, K, M] Tile<128, 112>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_128x144x64_coop_kkm, f16_128x144x64_coop_kkm = [K, K, M] Tile<128, 144>, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
     bf16_128x96x64_coop_kkm, f16_128x96x64_coop_kkm = [K, K, M] Tile<128, 96>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_128x88x64_coop_kkm, f16_128x88x64_coop_kkm = [K, K, M] Tile<128, 88>, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_128x80x64_coop_kkm, f16_128x80x64_coop_kkm = [K, K, M] Tile<128, 80>, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_192x104x64_coop3_kkm, f16_192x104x64_coop3_kkm = [K, K, M] Tile<192, 104>, Stages<5>, DynamicCluster: ANY, Cooperative<3>;
-    bf16_256x112x64_coop_kkm, f16_256x112x64_coop_kkm = [K, K, M] Tile<256, 112>, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>;
-    bf16_128x232x64_coop_kkm, f16_128x232x64_coop_kkm = [K, K, M] Tile<128, 232>, Stages<4>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_128x184x64_coop_kkm, f16_128x184x64_coop_kkm = [K, K, M] Tile<128, 184>, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x80x64_coop_kkm, f16_128x80x64_coop_kkm = [K, K, M] Tile<128, 80>, Stages<7>, DynamicCluster: ANY, Cooperative<2>, cpu;
+    bf16_256x112x64_coop_kkm, f16_256x112x64_coop_kkm = [K, K, M] Tile<256, 112>, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>, cpu;
     bf16_128x136x64_coop_kkm, f16_128x136x64_coop_kkm = [K, K, M] Tile<128, 136>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_128x152x64_coop_kkm, f16_128x152x64_coop_kkm = [K, K, M] Tile<128, 152>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_128x120x64_coop_kkm, f16_128x120x64_coop_kkm = [K, K, M] Tile<128, 120>, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_64x152x64_ws_kkm, f16_64x152x64_ws_kkm = [K, K, M] Tile<64, 152>, Stages<8>, DynamicCluster: ANY, Cooperative<1>;
-    bf16_64x128x64_ws_kkm, f16_64x128x64_ws_kkm = [K, K, M] Tile<64, 128>, Stages<8>, DynamicCluster: ANY, Cooperative<1>;
     bf16_64x112x64_ws_kkm, f16_64x112x64_ws_kkm = [K, K, M] Tile<64, 112>, Stages<10>, DynamicCluster: ANY, Cooperative<1>;
-    bf16_64x96x64_ws_kkm, f16_64x96x64_ws_kkm = [K, K, M] Tile<64, 96>, Stages<10>, DynamicCluster: ANY, Cooperative<1>;
-    bf16_64x80x64_ws_kkm, f16_64x80x64_ws_kkm = [K, K, M] Tile<64, 80>, Stages<12>, DynamicCluster: ANY, Cooperative<1>;
-    bf16_64x32x64_ws_kkm, f16_64x32x64_ws_kkm = [K, K, M] Tile<64, 32>, Stages<16>, DynamicCluster: ANY, Cooperative<1>;
-    bf16_64x88x64_ws_kkm, f16_64x88x64_ws_kkm = [K, K, M] Tile<64, 88>, Stages<11>, DynamicCluster: ANY, Cooperative<1>;
-    bf16_64x144x64_ws_kkm, f16_64x144x64_ws_kkm = [K, K, M] Tile<64, 144>, Stages<7>, DynamicCluster: ANY, Cooperative<1>;
-    bf16_128x72x64_coop_kkm, f16_128x72x64_coop_kkm = [K, K, M] Tile<128, 72>, Stages<8>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_128x104x64_coop_kkm, f16_128x104x64_coop_kkm = [K, K, M] Tile<128, 104>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_128x80x64_coop, f16_128x80x64_coop = [K, K, K] Tile<128, 80>, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_128x96x64_coop, f16_128x96x64_coop = [K, K, K] Tile<128, 96>, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
-    bf16_192x112x64_coop3_kkm, f16_192x112x64_coop3_kkm = [K, K, M] Tile<192, 112>, Stages<5>, DynamicCluster: ANY, Cooperative<3>;
-    bf16_256x96x64_coop_kkm, f16_256x96x64_coop_kkm = [K, K, M] Tile<256, 96>, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>;
+    bf16_64x32x64_ws_kkm, f16_64x32x64_ws_kkm = [K, K, M] Tile<64, 32>, Stages<16>, DynamicCluster: ANY, Cooperative<1>, cpu_both;
     bf16_128x256x64_2x1_coop_km, f16_128x256x64_2x1_coop_km = [K, M, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
-    bf16_128x128x64_2x1_pingpong_km, f16_128x128x64_2x1_pingpong_km = [K, M, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, PingPong<2>;
+    bf16_128x128x64_2x1_pingpong_km, f16_128x128x64_2x1_pingpong_km = [K, M, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, PingPong<2>, cpu;
     bf16_64x128x64_1x1_ws_km, f16_64x128x64_1x1_ws_km = [K, M, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
-    bf16_64x64x64_1x1_ws_km, f16_64x64x64_1x1_ws_km = [K, M, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>;
+    bf16_64x64x64_1x1_ws_km, f16_64x64x64_1x1_ws_km = [K, M, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>, cpu;
     bf16_128x256x64_2x1_coop_mk, f16_128x256x64_2x1_coop_mk = [M, K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_128x128x64_2x1_pingpong_mk, f16_128x128x64_2x1_pingpong_mk = [M, K, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, PingPong<2>;
     bf16_64x128x64_1x1_ws_mk, f16_64x128x64_1x1_ws_mk = [M, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
-    bf16_64x64x64_1x1_ws_mk, f16_64x64x64_1x1_ws_mk = [M, K, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>;
+    bf16_64x64x64_1x1_ws_mk, f16_64x64x64_1x1_ws_mk = [M, K, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>, cpu;
     bf16_128x256x64_2x1_coop_mm, f16_128x256x64_2x1_coop_mm = [M, M, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_128x128x64_2x1_pingpong_mm, f16_128x128x64_2x1_pingpong_mm = [M, M, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, PingPong<2>;
     bf16_64x128x64_1x1_ws_mm, f16_64x128x64_1x1_ws_mm = [M, M, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
-    bf16_64x64x64_1x1_ws_mm, f16_64x64x64_1x1_ws_mm = [M, M, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>;
+    bf16_64x64x64_1x1_ws_mm, f16_64x64x64_1x1_ws_mm = [M, M, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>, cpu;
 }
 
 instances! {
     fused AtLeast, LINEAR_BF16, LINEAR_F16:
     bf16_128x256x64_2x1_coop_linear, f16_128x256x64_2x1_coop_linear = [K, K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
-    bf16_64x128x64_1x1_ws_linear, f16_64x128x64_1x1_ws_linear = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
-    bf16_128x128x64_2x1_coop_linear, f16_128x128x64_2x1_coop_linear = [K, K, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, Cooperative<2>;
+    bf16_64x128x64_1x1_ws_linear, f16_64x128x64_1x1_ws_linear = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>, cpu_both;
+    bf16_128x128x64_2x1_coop_linear, f16_128x128x64_2x1_coop_linear = [K, K, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, Cooperative<2>, cpu;
     bf16_64x160x64_2x1_ws_linear, f16_64x160x64_2x1_ws_linear = [K, K, K] Tile<64, 160>, Stages<7>, Cluster<2, 1>, Cooperative<1>;
     bf16_64x128x64_2x1_ws_linear, f16_64x128x64_2x1_ws_linear = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<2, 1>, Cooperative<1>;
 }
@@ -246,7 +239,7 @@ instances! {
 instances! {
     fused GeluForBf16 or Gelu, GELU_BF16, GELU_F16:
     bf16_128x256x64_2x1_coop_gelu, f16_128x256x64_2x1_coop_gelu = [K, K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
-    bf16_64x128x64_1x1_ws_gelu, f16_64x128x64_1x1_ws_gelu = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
+    bf16_64x128x64_1x1_ws_gelu, f16_64x128x64_1x1_ws_gelu = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>, cpu_both;
     bf16_128x128x64_2x1_coop_gelu, f16_128x128x64_2x1_coop_gelu = [K, K, K] Tile<128, 128>, Stages<6>, Cluster<2, 1>, Cooperative<2>;
     bf16_64x160x64_2x1_ws_gelu, f16_64x160x64_2x1_ws_gelu = [K, K, K] Tile<64, 160>, Stages<7>, Cluster<2, 1>, Cooperative<1>;
     bf16_64x128x64_2x1_ws_gelu, f16_64x128x64_2x1_ws_gelu = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<2, 1>, Cooperative<1>;
@@ -255,7 +248,7 @@ instances! {
 instances! {
     fused Silu, SILU_BF16, SILU_F16:
     bf16_128x256x64_2x1_coop_silu, f16_128x256x64_2x1_coop_silu = [K, K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
-    bf16_64x128x64_1x1_ws_silu, f16_64x128x64_1x1_ws_silu = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>;
+    bf16_64x128x64_1x1_ws_silu, f16_64x128x64_1x1_ws_silu = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>, cpu;
 }
 
 #[cfg(test)]

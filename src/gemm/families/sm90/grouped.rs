@@ -76,9 +76,10 @@ pub fn choose<T: Sixteen, A>(
     instances: &'static [Instance<T, Scale, A>],
     kernel: Option<&str>,
 ) -> Option<Chosen<T, A>> {
-    let (a, b) = (problem.a.order(), problem.b.order());
+    let orders = [problem.a.order(), problem.b.order()];
     let estimate = Estimate::new(stream, problem);
-    let candidates = of_orders(instances, a, b, kernel).into_iter();
+    let backend = stream.device().backend();
+    let candidates = of_orders(instances, backend, orders, kernel).into_iter();
     let overwrites = problem.beta == 0.0 && stores_c(problem) && !problem.groups.have_sizes();
     let fastest = candidates
         .filter(|instance| overwrites || !instance.overwrites_only)
