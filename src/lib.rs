@@ -40,6 +40,17 @@ pub use scatter::{AddElement, Scatter, ScatterAdd, scatter, scatter_add};
 pub use swiglu::{GatedElement, swiglu};
 pub use take_along_dim::{TakeAlongDim, take_along_dim};
 
+/// What the package `cutlet-fitting` needs, which fits the choice of a kernel to measured times. It is no part of the
+/// public interface.
+#[doc(hidden)]
+pub mod __choice {
+    pub use crate::gemm::choice::REACH;
+    pub use crate::gemm::choice::correction::{LEAVES, Question, Tree, Trees, UNIT};
+    pub use crate::gemm::choice::cost::{CostInput, DeviceSpeed, FEATURES, Features, by_model};
+    pub use crate::gemm::choice::fastest;
+    pub use crate::gemm::choice::measured::{H100, H200, any_type, extents};
+}
+
 /// The guide, whose Rust blocks run as tests; a package does not carry it.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/README.md")]

@@ -220,7 +220,7 @@ fn each_run_of_an_epilogue_plan_may_read_old_elements_or_not() {
         let b = Matrix::col_major(&operands.b, k, n).unwrap();
         let on_c = &mut operands.c;
         let c = MatrixMut::row_major(&mut *on_c, m, n).unwrap();
-        let plan = scale_plan(&stream, "bf16_128x128x64_1x1_coop", a, b, c).unwrap();
+        let plan = scale_plan(&stream, "bf16_128x112x64_1x1_coop", a, b, c).unwrap();
         for beta in [0.0, 1.0] {
             let c = MatrixMut::row_major(&mut *on_c, m, n).unwrap();
             // SAFETY: the epilogue has no operands.

@@ -268,25 +268,18 @@ fn with_ptx(
 
 /// The families of GEMM kernels, each with its types, on the device that commands use.
 fn gemm(device: &Device) -> Vec<Finding> {
-    let mut families: BTreeMap<(&str, bool), BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
+    let mut families: BTreeMap<(&str, Option<String>), BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
     for family in Gemm::families(device) {
-        let types = families.entry((family.name, family.runs)).or_default();
+        let types = families.entry((family.name, family.refusal)).or_default();
         types.entry(family.operands).or_default().push(family.c);
     }
-    let findings = families.into_iter().map(|((name, runs), types)| {
+    let findings = families.into_iter().map(|((name, refusal), types)| {
         let types = types.into_iter();
         let types = types.map(|(operands, c)| format!("{operands} into {}", c.join(", ")));
         let what = format!("{name}: {}", types.collect::<Vec<_>>().join("; "));
-        match runs {
-            true => Finding::found("GEMM", what),
-            false => Finding::missing(
-                "GEMM",
-                what,
-                format!(
-                    "{} does not run it; the CPU does, as do other GPUs",
-                    device.name()
-                ),
-            ),
+        match refusal {
+            None => Finding::found("GEMM", what),
+            Some(why) => Finding::missing("GEMM", what, why),
         }
     });
     findings.collect()

@@ -11,15 +11,15 @@ pub use sm90::EpiloguePlan;
 
 use cutlet_host::Device;
 
+use super::choice::cost::DeviceSpeed;
+use super::choice::measured::H200;
 use super::element_type::{ElementType, HasElementType};
 use super::registry::Family;
 use super::sealed::Families;
-use super::tune::model::DeviceSpeed;
-use super::tune::table::H200;
 use super::tuning_file::installed;
 
 /// A family of GEMM kernels for element types. [`Gemm::families`](super::Gemm::families) lists them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KernelFamily {
     /// The name.
     pub name: &'static str,
@@ -27,8 +27,8 @@ pub struct KernelFamily {
     pub operands: &'static str,
     /// The element type of C.
     pub c: &'static str,
-    /// Whether the device runs the kernels.
-    pub runs: bool,
+    /// Why the device does not run the kernels. None if it does.
+    pub refusal: Option<String>,
     /// Whether there are kernels for products of all extents.
     pub is_general: bool,
 }
@@ -54,7 +54,7 @@ macro_rules! families {
                     name: family.name(),
                     operands: stringify!($operands),
                     c: stringify!($c),
-                    runs: family.supports(device).is_ok(),
+                    refusal: family.supports(device).err().map(|error| error.to_string()),
                     is_general: family.is_general(),
                 }));
             )+

@@ -4,12 +4,12 @@ use cutlet_device::{DeviceData, Kernel};
 use cutlet_host::{Backend, Device, Stream};
 
 use super::Activation;
+use super::choice::decomposition::Decomposition;
 use super::element_type::ElementType;
 use super::indexed_rows::Rows;
 use super::operand::Operand;
 use super::precision::Precision;
 use super::problem::{Problem, ProblemShape};
-use super::tune::decomposition::Decomposition;
 use super::tuning_file::installed;
 use crate::{Error, Order, Result};
 

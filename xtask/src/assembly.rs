@@ -20,8 +20,10 @@ use crate::{
 /// The target whose PTX also runs on later GPUs, for which the driver compiles it.
 pub const PORTABLE: &str = "sm_80";
 
-/// The GPUs that PTX for [`PORTABLE`] is assembled for.
-pub const PORTABLE_GPUS: [&str; 7] = [
+/// The GPUs that PTX for [`PORTABLE`] is assembled for at each change: the oldest, Hopper, and the newest.
+pub const FEW_GPUS: &[&str] = &["sm_80", "sm_90", "sm_120"];
+/// Those that it is assembled for each night.
+pub const ALL_GPUS: &[&str] = &[
     "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_120",
 ];
 
@@ -36,19 +38,20 @@ pub struct Assembled<'a> {
 }
 
 /// The GPUs that PTX for `target` is assembled for. Except for [`PORTABLE`], it is only the target itself.
-fn gpus(target: &str) -> Vec<&str> {
+fn gpus<'a>(target: &'a str, portable: &[&'a str]) -> Vec<&'a str> {
     if target == PORTABLE {
-        PORTABLE_GPUS.to_vec()
+        portable.to_vec()
     } else {
         vec![target]
     }
 }
 
-/// Assembles the modules into files of `folder`, with as many assemblers at a time as there are processors. Calls
+/// Assembles the modules into files of `folder`, those for [`PORTABLE`] for each of these GPUs, with as many assemblers at a time as there are processors. Calls
 /// `done` for each module in the order given, as soon as it and the ones before it are assembled.
 pub fn assemble<'a>(
     ptxas: &Ptxas,
     modules: &'a [BuiltModule],
+    portable: &[&'a str],
     folder: &Path,
     mut done: impl FnMut(&'a BuiltModule, Vec<Assembled<'a>>),
 ) -> Outcome {
@@ -57,7 +60,7 @@ pub fn assemble<'a>(
     let jobs: Vec<_> = modules
         .iter()
         .flat_map(|module| {
-            gpus(&module.target)
+            gpus(&module.target, portable)
                 .into_iter()
                 .map(move |gpu| (module, gpu))
         })
@@ -91,7 +94,7 @@ pub fn assemble<'a>(
         };
         let mut index = 0..;
         for module in modules {
-            let count = gpus(&module.target).len();
+            let count = gpus(&module.target, portable).len();
             done(
                 module,
                 index.by_ref().take(count).map(&mut result).collect(),
@@ -153,7 +156,7 @@ mod tests {
         let folder = std::env::temp_dir();
         let mut done = Vec::new();
         let ptxas = Ptxas::at("true".into());
-        assemble(&ptxas, &modules, &folder, |module, assembled| {
+        assemble(&ptxas, &modules, FEW_GPUS, &folder, |module, assembled| {
             let gpus: Vec<&str> = assembled.iter().map(|assembled| assembled.gpu).collect();
             done.push((module.family.as_str(), gpus));
         })
@@ -161,9 +164,9 @@ mod tests {
         assert_eq!(
             done,
             [
-                ("gather", PORTABLE_GPUS.to_vec()),
+                ("gather", FEW_GPUS.to_vec()),
                 ("gemm", vec!["sm_90a"]),
-                ("saxpy", PORTABLE_GPUS.to_vec()),
+                ("saxpy", FEW_GPUS.to_vec()),
             ]
         );
     }

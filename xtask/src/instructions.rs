@@ -4,8 +4,8 @@
 use cutlet_ptx_builder::BuiltModule;
 
 use crate::{
-    assembly::{self, Assembled},
-    kernel_package::INSTRUCTIONS,
+    assembly::{self, Assembled, FEW_GPUS},
+    kernel_package::{Formats, INSTRUCTIONS},
     process::Outcome,
     ptxas::Ptxas,
     workspace::target_dir,
@@ -13,13 +13,19 @@ use crate::{
 
 /// Compiles the kernels with every instruction, and assembles them. Any complaint is an error.
 pub fn assemble(ptxas: &Ptxas) -> Outcome {
-    let built = INSTRUCTIONS.build()?;
+    let built = INSTRUCTIONS.build(Formats::Derived)?;
     let folder = target_dir()?.join("machine-code/instructions");
     let mut faults = Vec::new();
-    assembly::assemble(ptxas, built.modules(), &folder, |module, assembled| {
-        let found = assembled.iter().filter_map(|one| complaint(module, one));
-        faults.extend(found);
-    })?;
+    assembly::assemble(
+        ptxas,
+        built.modules(),
+        FEW_GPUS,
+        &folder,
+        |module, assembled| {
+            let found = assembled.iter().filter_map(|one| complaint(module, one));
+            faults.extend(found);
+        },
+    )?;
     if faults.is_empty() {
         println!(
             "\n{} modules with every instruction of the device crate: no errors, no warnings",

@@ -5,6 +5,19 @@ use std::{path::PathBuf, process::Command};
 use cutlet_ptx_builder::Built;
 
 use crate::process::{self, Outcome, cargo, output, root};
+use crate::workspace::target_dir;
+
+/// With this variable, the builder compares each compiled kernel with the one that it makes of another.
+const EACH_FORMAT: &str = "CUTLET_EACH_FORMAT";
+
+/// What becomes of kernels whose PTX can be made of others'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Formats {
+    /// They are made of these, as in the library.
+    Derived,
+    /// They are compiled as well, and compared.
+    Compared,
+}
 
 /// A package whose build script compiles kernels.
 pub struct KernelPackage {
@@ -26,12 +39,12 @@ pub const INSTRUCTIONS: KernelPackage = KernelPackage {
 };
 
 impl KernelPackage {
-    /// Compiles all kernels, also those whose PTX can be made of others', and lists their PTX.
-    pub fn build(&self) -> Outcome<Built> {
+    /// Compiles the kernels, and lists their PTX.
+    pub fn build(&self, formats: Formats) -> Outcome<Built> {
         let Self { name, folder } = self;
-        process::run(&mut self.cargo(""))?;
+        process::run(&mut self.cargo("", formats)?)?;
         // Everything is built now, and the messages tell where.
-        let (messages, complaints) = output(&mut self.messages())?;
+        let (messages, complaints) = output(&mut self.messages(formats)?)?;
         // One warning is that all kernels are compiled together, which takes minutes at each edit.
         let warnings: Vec<_> = self.warnings(&complaints).collect();
         if !warnings.is_empty() {
@@ -55,21 +68,24 @@ impl KernelPackage {
 
     /// The cargo that prints messages as JSON, and warnings in the form that is searched for, whatever the user's
     /// settings are.
-    fn messages(&self) -> Command {
-        let mut command = self.cargo("--message-format json");
+    fn messages(&self, formats: Formats) -> Outcome<Command> {
+        let mut command = self.cargo("--message-format json", formats)?;
         command
             .env("CARGO_TERM_COLOR", "never")
             .env("CARGO_TERM_QUIET", "false");
-        command
+        Ok(command)
     }
 
     /// The cargo that builds the package.
-    fn cargo(&self, options: &str) -> Command {
-        let mut command = cargo(&format!("build --package {} {options}", self.name));
-        // With it, the builder compares each compiled kernel with the one that it makes of another.
-        command.env("CUTLET_EACH_FORMAT", "1");
-        command.env_remove("CUTLET_FAMILIES");
-        command
+    fn cargo(&self, options: &str, formats: Formats) -> Outcome<Command> {
+        let mut command = cargo(&format!("check --package {} {options}", self.name));
+        command.env_remove(EACH_FORMAT);
+        if formats == Formats::Compared {
+            command.env(EACH_FORMAT, "1");
+            // In a folder of its own, so that it makes no other build compile the kernels again.
+            command.env("CARGO_TARGET_DIR", target_dir()?.join("each-format"));
+        }
+        Ok(command)
     }
 
     /// The warnings of the package's build script in the output of cargo.
@@ -113,7 +129,7 @@ mod tests {
 
     #[test]
     fn warnings_are_printed_plainly() {
-        let command = KERNELS.messages();
+        let command = KERNELS.messages(Formats::Derived).unwrap();
         for (name, value) in [("CARGO_TERM_COLOR", "never"), ("CARGO_TERM_QUIET", "false")] {
             let set = (name.as_ref(), Some(value.as_ref()));
             assert!(command.get_envs().any(|variable| variable == set), "{name}");

@@ -11,7 +11,7 @@ mod hot_loop;
 mod instructions;
 mod kernel_package;
 mod lint_kernels;
-mod measured;
+mod nightly;
 mod nvdisasm;
 mod package;
 mod playground;
@@ -35,21 +35,22 @@ usage: cargo xtask <task>
   ci            checks formatting, clippy and documentation, then runs the four tasks below
     lint-kernels  no index arithmetic in kernels/src: layouts do it
     ptx           assembles every instruction of the device crate, and every kernel's PTX for every target and, if it
-                  runs on later GPUs, for these; no spills, calls or local memory, no memory barrier in a loop with
+                  runs on later GPUs, for two of these; no spills, calls or local memory, no memory barrier in a loop with
                   wgmma
     playground    builds the page that calculates with layouts into target/page, and tests it in node and Chromium if
                   they are there
     package       packages every published crate as for a registry, with PTX, and compiles the packages
+  nightly       what takes longer: assembles for all GPUs, compiles the kernels for f16 and compares them with those made
+                of bf16's text, and runs the tests that others leave out
   miri          runs the tests of layouts, and those of the host without kernels, under Miri; needs a nightly toolchain
   tsan          runs the host's tests of several threads under ThreadSanitizer; needs a nightly toolchain
   measured <results.csv>...
-                copies times of instances from results to the table of their device, which the choice among them
-                reads, and fits the correction of the model to all times
+                adds times of instances from results to the table of their device, and fits the choice of a kernel
+                to all times
   measured --fit
-                fits the correction to the tables as they are, after a change of the model
+                fits it to the tables as they are, after a change of the model or of the kernels
   measured --check
-                fits the correction to half of the tables' problems, and prints what choices lose there and at the
-                other half";
+                fits it to half of the tables' problems, and prints what choices lose there and at the other half";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -62,13 +63,14 @@ fn main() -> ExitCode {
         "test" => test::run(),
         "setup" => setup::run(),
         "ci" => ci::run(),
+        "nightly" => nightly::run(),
         "lint-kernels" => lint_kernels::run(),
         "ptx" => ptx::run(),
         "package" => package::run(),
         "playground" => playground::run(),
         "miri" => sanitizers::miri(),
         "tsan" => sanitizers::tsan(),
-        "measured" => measured::run(files),
+        "measured" => measured(files),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
@@ -79,6 +81,20 @@ fn main() -> ExitCode {
         Err(error) => {
             eprintln!("\nxtask {task}: {error}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// Adds times to the tables of the package `cutlet-fitting`, if there are some, and runs its fit.
+fn measured(arguments: &[String]) -> process::Outcome {
+    let fitting = |argument: &str| {
+        process::run(process::cargo("run --quiet --package cutlet-fitting --").arg(argument))
+    };
+    match arguments {
+        [option] if option.starts_with("--") => fitting(option),
+        paths => {
+            paths.iter().try_for_each(|path| fitting(path))?;
+            fitting("--fit")
         }
     }
 }

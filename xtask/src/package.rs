@@ -4,7 +4,7 @@ use std::{path::Path, process::Command};
 
 use crate::{
     archive,
-    kernel_package::KERNELS,
+    kernel_package::{Formats, KERNELS},
     process::{self, Outcome, cargo, output, root},
     workspace::{self, Package, target_dir},
 };
@@ -33,7 +33,7 @@ fn ship_ptx() -> Outcome {
     remove_folder(&folder)?;
     std::fs::create_dir(&folder)
         .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-    for module in KERNELS.build()?.modules() {
+    for module in KERNELS.build(Formats::Derived)?.modules() {
         let name = module.path.file_name().unwrap_or_default();
         std::fs::copy(&module.path, folder.join(name))
             .map_err(|error| format!("cannot copy {}: {error}", module.path.display()))?;

@@ -6,9 +6,9 @@ use std::{collections::BTreeMap, path::Path};
 use cutlet_ptx_builder::BuiltModule;
 
 use crate::{
-    assembly::{self, Assembled, PORTABLE, PORTABLE_GPUS},
+    assembly::{self, ALL_GPUS, Assembled, FEW_GPUS, PORTABLE},
     hot_loop, instructions,
-    kernel_package::KERNELS,
+    kernel_package::{Formats, KERNELS},
     nvdisasm::Nvdisasm,
     process::Outcome,
     ptxas::{Ptxas, Usage},
@@ -19,11 +19,20 @@ use crate::{
 /// first one with `cp.async` under a condition, and kernels without that are of version 7.0.
 const PORTABLE_ISA: (u32, u32) = (7, 5);
 
-/// Assembles the instructions of the device crate, then assembles and checks all kernels.
+/// Assembles the instructions of the device crate, then assembles and checks all kernels, as the library has them.
 pub fn run() -> Outcome {
+    check(Formats::Derived, FEW_GPUS)
+}
+
+/// The same for more GPUs. Compiles the kernels for f16 as well, and compares them with those that are made of bf16's.
+pub fn run_for_all() -> Outcome {
+    check(Formats::Compared, ALL_GPUS)
+}
+
+fn check(formats: Formats, portable: &[&str]) -> Outcome {
     let (ptxas, nvdisasm) = (Ptxas::get()?, Nvdisasm::get()?);
     instructions::assemble(&ptxas)?;
-    let built = KERNELS.build()?;
+    let built = KERNELS.build(formats)?;
     let mut texts = Vec::new();
     for module in built.modules() {
         let text = std::fs::read_to_string(&module.path)
@@ -32,7 +41,7 @@ pub fn run() -> Outcome {
     }
     println!(
         "\nPTX for {PORTABLE} is assembled for {}; its figures are the largest of these",
-        PORTABLE_GPUS.join(", ")
+        portable.join(", ")
     );
     println!(
         "{:<32} {:<20} {:<8} {:>9} {:>6} {:>7} {:>13}",
@@ -42,14 +51,20 @@ pub fn run() -> Outcome {
     let mut with_wgmma = Vec::new();
     let mut texts = texts.iter();
     let folder = target_dir()?.join("machine-code");
-    assembly::assemble(&ptxas, built.modules(), &folder, |module, assembled| {
-        let text = texts.next().map_or("", String::as_str);
-        findings.check(module, text, &assembled);
-        if text.contains("wgmma.mma_async") {
-            let made = assembled.into_iter().filter(|one| one.report.is_ok());
-            with_wgmma.extend(made.map(|one| one.cubin));
-        }
-    })?;
+    assembly::assemble(
+        &ptxas,
+        built.modules(),
+        portable,
+        &folder,
+        |module, assembled| {
+            let text = texts.next().map_or("", String::as_str);
+            findings.check(module, text, &assembled);
+            if text.contains("wgmma.mma_async") {
+                let made = assembled.into_iter().filter(|one| one.report.is_ok());
+                with_wgmma.extend(made.map(|one| one.cubin));
+            }
+        },
+    )?;
     println!(
         "\n{:<32} {:>18} {:>6}",
         "loop with wgmma of", "its instructions", "wgmma"

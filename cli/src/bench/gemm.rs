@@ -319,7 +319,9 @@ pub fn dtypes_with_kernels(device: &Device) -> Vec<Dtype> {
 fn has_kernels(device: &Device, dtype: Dtype) -> bool {
     let families = cutlet::Gemm::families(device);
     let runs = |family: &KernelFamily| {
-        family.runs && family.is_general && (family.operands, family.c) == dtype.elements()
+        family.refusal.is_none()
+            && family.is_general
+            && (family.operands, family.c) == dtype.elements()
     };
     families.iter().any(runs)
 }

@@ -12,11 +12,11 @@ use cutlet_kernels::gemm::gemv::{
 use half::{bf16, f16};
 
 use super::speed;
+use crate::gemm::choice::cost::{DeviceSpeed, overlapped};
 use crate::gemm::operand::Operand;
 use crate::gemm::partials::Output;
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, Fused, IndexedOperand, KernelQuery, Launch, Planned};
-use crate::gemm::tune::model::{DeviceSpeed, overlapped};
 use crate::{Error, Order, Result};
 
 /// The arguments of a kernel: matrix, vectors, C, extents and the epilogue.
@@ -270,7 +270,7 @@ impl<T: Element> Launch<T, T> for GemvLaunch<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gemm::tune::table::H200;
+    use crate::gemm::choice::measured::H200;
 
     /// Memory takes 55000 clocks to bring the matrix at its stated rate.
     #[test]

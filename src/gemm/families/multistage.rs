@@ -12,6 +12,7 @@ use cutlet_kernels::gemm::named_rows::NamedRows;
 use cutlet_layout_core::{Divisor, Raster};
 
 use super::memory_rate;
+use crate::gemm::choice::cost::overlapped;
 use crate::gemm::indexed_rows::{RowIndices, Rows};
 use crate::gemm::operand::Operand as Elements;
 use crate::gemm::partials::{Output, Partials};
@@ -19,7 +20,6 @@ use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
 use crate::gemm::registry::{
     Fused as FusedQuery, IndexedOperand, KernelQuery, Launch, Planned, has_code,
 };
-use crate::gemm::tune::model::overlapped;
 use crate::{Matrix, Order, Result};
 
 /// The arguments of a kernel whose C has elements `O`.

@@ -192,8 +192,8 @@ instances! {
     bf16_128x160x64_pingpong, f16_128x160x64_pingpong = [K, K, K] Tile<128, 160>, Stages<5>, DynamicCluster: ANY, PingPong<2>;
     bf16_128x128x64_pingpong, f16_128x128x64_pingpong = [K, K, K] Tile<128, 128>, Stages<6>, DynamicCluster: ANY, PingPong<2>, cpu;
     bf16_64x224x64_pingpong, f16_64x224x64_pingpong = [K, K, K] Tile<64, 224>, Stages<5>, DynamicCluster: ANY, PingPong, cpu;
-    bf16_128x128x64_coop, f16_128x128x64_coop = [K, K, K] Tile<128, 128>, Stages<6>, DynamicCluster: ANY, Cooperative<2>, cpu;
-    bf16_128x112x64_coop, f16_128x112x64_coop = [K, K, K] Tile<128, 112>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x128x64_coop, f16_128x128x64_coop = [K, K, K] Tile<128, 128>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_128x112x64_coop, f16_128x112x64_coop = [K, K, K] Tile<128, 112>, Stages<6>, DynamicCluster: ANY, Cooperative<2>, cpu;
     bf16_64x160x64_ws, f16_64x160x64_ws = [K, K, K] Tile<64, 160>, Stages<7>, DynamicCluster: ANY, Cooperative<1>;
     bf16_64x128x64_ws, f16_64x128x64_ws = [K, K, K] Tile<64, 128>, Stages<8>, DynamicCluster: ANY, Cooperative<1>;
     bf16_64x96x64_ws, f16_64x96x64_ws = [K, K, K] Tile<64, 96>, Stages<10>, DynamicCluster: ANY, Cooperative<1>;

@@ -11,11 +11,11 @@ use super::fixup::FixupCounters;
 use super::launch::{Prepared, To, Workspace};
 use super::tma_operand::TmaOperand;
 use super::{cost_input, fastest, supports, tma_stores};
+use crate::gemm::choice::cost::{CostInput, OutputPath};
+use crate::gemm::choice::decomposition::Named;
 use crate::gemm::epilogue::EpilogueArgs;
 use crate::gemm::operand::Operand;
 use crate::gemm::problem::{Problem, ProblemShape};
-use crate::gemm::tune::decomposition::Named;
-use crate::gemm::tune::model::{CostInput, OutputPath};
 use crate::{Error, Matrix, MatrixMut, Order, Result};
 
 /// `C = epilogue(A·B)` by a kernel of the sm_90 family with an epilogue of one's own.
@@ -60,7 +60,7 @@ impl<T: TensorMapElement + Operand, Epi: Epilogue> EpiloguePlan<T, Epi> {
             allows_second_kernel: false,
             ..cost_input(stream, &problem, Named::default())
         };
-        let Some(candidate) = fastest(stream, &[instance], &input) else {
+        let Some(candidate) = fastest(&[instance], &input) else {
             return Err(Error::Instance {
                 asked: instance.name().to_string(),
                 names: Vec::new(),

@@ -14,10 +14,10 @@ use cutlet_kernels::gemm::store::PartialOutput;
 
 use super::launch::launch_config;
 use super::{Sixteen, of_orders, tma_stores};
+use crate::gemm::choice::cost::TMA_UNIT;
 use crate::gemm::families::memory_rate;
 use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
 use crate::gemm::registry::{Launch, Planned};
-use crate::gemm::tune::model::TMA_UNIT;
 use crate::matrix::{Extents, pointer_mut};
 use crate::{Matrix, Result};
 

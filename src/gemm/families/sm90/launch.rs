@@ -17,8 +17,8 @@ use super::prefetch::prefetch;
 use super::sm_affinity::{InCommon, slots};
 use super::tma_stores;
 use crate::Order::RowMajor;
+use crate::gemm::choice::cost::{Candidate, CostInput, OutputPath};
 use crate::gemm::partials::Partials;
-use crate::gemm::tune::model::{Candidate, CostInput, OutputPath};
 use crate::matrix::pointer_mut;
 use crate::{Matrix, MatrixMut, Result};
 

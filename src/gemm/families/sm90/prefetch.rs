@@ -5,7 +5,7 @@ use cutlet_device::DeviceData;
 use cutlet_device::collective::Prefetch;
 
 use crate::Matrix;
-use crate::gemm::tune::model::{Candidate, CostInput};
+use crate::gemm::choice::cost::{Candidate, CostInput};
 use crate::matrix::pointer;
 
 /// Bytes of A and B to fetch if several blocks read each tile.
@@ -107,8 +107,8 @@ mod tests {
     use half::bf16;
 
     use super::*;
-    use crate::gemm::tune;
-    use crate::gemm::tune::table::{H200, Measured};
+    use crate::gemm::choice;
+    use crate::gemm::choice::measured::H200;
 
     /// The k of a k-tile.
     const K: usize = 64;
@@ -118,7 +118,7 @@ mod tests {
         let input = CostInput::plain([m, n, k], H200);
         let k_major = BF16.iter().filter(|it| it.k_major == [true, true]);
         let k_major: Vec<_> = k_major.collect();
-        let candidate = tune::fastest(&k_major, &input, Measured::on("NVIDIA H200")).unwrap();
+        let candidate = choice::fastest(&k_major, &input).unwrap();
         let raster = raster([m, n], candidate.instance.tile, candidate.instance.cluster);
         let rows = first_rows(&input, &candidate, raster.group());
         (rows, bytes_of_row::<bf16, _>(rows, &input, &candidate))

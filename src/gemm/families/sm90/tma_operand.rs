@@ -6,9 +6,9 @@ use cutlet_device::{DeviceData, Global, GlobalMut};
 use cutlet_host::{LaunchConfig, Scratch, Stream};
 use cutlet_kernels::repack::{Repack, repack_16};
 
+use crate::gemm::choice::cost::{CACHE_LINE, TMA_UNIT};
 use crate::gemm::operand::Operand;
 use crate::gemm::problem::Problem;
-use crate::gemm::tune::model::{CACHE_LINE, TMA_UNIT};
 use crate::matrix::{Extents, pointer, pointer_mut};
 use crate::{Matrix, Order, Result};
 

@@ -1,20 +1,16 @@
-//! `cargo xtask measured`: copies times of instances from results of `cutlet bench gemm --instances` to the table of
-//! their device, fits the correction of the model to all tables, and lists the fastest instances for the library.
+//! Adds times of instances from results of `cutlet bench gemm --instances` to the table of their device.
 
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::process::{self, Outcome};
+use crate::Outcome;
+use crate::times::GENERATIONS;
 
 /// The tables, one for each device that instances were timed on. A line has m, n and k, then the words of its
 /// [`GENERATIONS`], then instances with their microseconds.
-const TABLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../src/gemm/tune/tables");
+const TABLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tables");
 /// The element type of the table.
 const DTYPE: &str = "bf16";
-/// The test that fits the correction to half of the tables' problems, and judges its choices at the other half.
-const CROSS_VALIDATION: &str = "trees_that_are_fitted_to_half_of_the_problems_predict_the_others";
-/// The test that fits the correction to all of the tables' problems, and writes it and the fastest instances.
-const FIT: &str = "trees_are_fitted_to_all_problems";
 /// How names of instances begin that are not of the table's family.
 const OTHER_FAMILIES: [&str; 2] = ["mma_", "gemv_"];
 /// The elements of the rows that TMA reads and stores are a multiple of these.
@@ -23,14 +19,6 @@ const TMA_UNIT: u64 = 8;
 const MOST: f64 = 1.6;
 /// The roles of instances that were timed in rounds, and of those by a look.
 const ROLES: [&str; 2] = ["instance", "look"];
-
-/// Words of lines. Each stands for what has changed since the lines without it:
-///
-/// - `streams`: instances can stream tiles.
-/// - `clusters`: some kernels serve several clusters.
-/// - `any`: most kernels serve any cluster of up to eight blocks.
-/// - `graphs`: short runs are looked at in graphs, so that no fast instance is missing.
-const GENERATIONS: [&str; 4] = ["streams", "clusters", "any", "graphs"];
 
 /// Instances, without the element type, and their microseconds.
 type Times = Vec<(String, f64)>;
@@ -46,29 +34,16 @@ struct Shape {
 /// What was measured, by m, n and k.
 type Table = BTreeMap<[u64; 3], Shape>;
 
-/// Adds the times in these files to the tables of their devices, and fits the model's correction to all times. With
-/// `--fit` in place of files, only fits. With `--check`, prints what choices lose if the correction is fitted to half of
-/// the problems: there, and at the other half.
+/// Adds the times in these files to the tables of their devices.
 ///
 /// Times of all instances replace a shape's known times. A file with the times of named instances leaves those of the
 /// others. They may be of another run, so the new times are scaled to them.
-pub fn run(results: &[String]) -> Outcome {
-    if results == ["--check"] {
-        return test_of_the_choice(CROSS_VALIDATION);
+pub fn add_all(paths: &[String]) -> Outcome {
+    for path in paths {
+        let added = add(&read(path)?).map_err(|error| format!("{path}: {error}"))?;
+        println!("{path}: {added}");
     }
-    if results != ["--fit"] {
-        for path in results {
-            let added = add(&read(path)?).map_err(|error| format!("{path}: {error}"))?;
-            println!("{path}: {added}");
-        }
-    }
-    test_of_the_choice(FIT)
-}
-
-/// Runs a test of the choice among instances that other runs leave out.
-fn test_of_the_choice(name: &str) -> Outcome {
-    let test = format!("test --quiet --package cutlet --lib {name} -- --ignored --nocapture");
-    process::run(&mut process::cargo(&test))
+    Ok(())
 }
 
 /// Adds the times in results to their device's table. Returns what was added.
@@ -129,8 +104,8 @@ fn table_of(device: &str) -> Outcome<String> {
         .map(|word| format!("{TABLES}/{}.txt", word.to_lowercase()));
     let table = tables.find(|table| matches!(fs::exists(table), Ok(true)));
     table.ok_or(format!(
-        "{device} has no table: add empty files NAME.txt to {TABLES} and to ../fastest, where NAME is a word of the device's \
-         name, and the device to `TIMED` in table.rs and to `TIMES` in times.rs"
+        "{device} has no table: add empty files NAME.txt to {TABLES} and to the library's `fastest`, where NAME is a word of the device's \
+         name, and the device to `TIMED` in measured.rs and to `TIMES` in times.rs"
     ))
 }
 

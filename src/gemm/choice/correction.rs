@@ -1,5 +1,5 @@
 //! The correction: log(time / model) of a candidate, predicted from its [features](Features). The model knows what a
-//! kernel has to do. The correction knows how long kernels took at the problems of the [table](super::table), relative
+//! kernel has to do. The correction knows how long kernels took at the problems of the [table](super::measured), relative
 //! to the model.
 //!
 //! It is a sum of decision trees, fitted by gradient boosting: each tree predicts what those before it leave. All nodes of
@@ -8,10 +8,10 @@
 
 use std::sync::LazyLock;
 
-use super::model::{FEATURES, Features};
+use super::cost::{FEATURES, Features};
 
 /// Levels of a tree.
-pub const DEPTH: usize = 7;
+pub const DEPTH: usize = 6;
 /// Leaves of a tree.
 pub const LEAVES: usize = 1 << DEPTH;
 /// The unit of a leaf's value.
@@ -55,7 +55,6 @@ impl Trees {
     }
 
     /// These trees.
-    #[cfg(test)]
     pub fn new(trees: Vec<Tree>) -> Self {
         Self(trees)
     }
@@ -70,7 +69,6 @@ impl Trees {
     }
 
     /// The text of the trees.
-    #[cfg(test)]
     pub fn text(&self) -> String {
         self.0.iter().map(|tree| tree.text() + "\n").collect()
     }
@@ -121,7 +119,6 @@ impl Tree {
         words.next().is_none().then_some(Self { levels, leaves })
     }
 
-    #[cfg(test)]
     fn text(&self) -> String {
         let levels = self.levels.iter();
         let levels = levels.map(|it| format!("{}>{}", it.feature, it.threshold));

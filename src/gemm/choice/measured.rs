@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::instances::BF16;
 
-use super::model::{CostInput, DeviceSpeed};
+use super::cost::{CostInput, DeviceSpeed};
 
 /// What the driver states of an H200.
 pub const H200: DeviceSpeed = DeviceSpeed {
@@ -15,22 +15,30 @@ pub const H200: DeviceSpeed = DeviceSpeed {
     memory_rate: 18.81,
     clusters: [132, 66, 30, 15],
 };
+/// What the driver states of an H100 with HBM3.
+pub const H100: DeviceSpeed = DeviceSpeed {
+    memory_rate: 12.83,
+    ..H200
+};
+
+/// How far the rate of a device's memory may be from that of the device that was measured.
+const SAME_RATE: f64 = 0.1;
 
 /// A device that instances were timed on.
 struct Timed {
-    /// A word of its name, as the driver states it: "NVIDIA H200".
-    name: &'static str,
+    /// What the driver states of it. A device that states the same is taken for the same, whatever its name is.
+    speed: DeviceSpeed,
     /// Lines of the problem's m, n and k, and of the fastest instances, the fastest first. `cargo xtask measured` makes
     /// them from all times, which only the fit of the correction needs.
     fastest: &'static str,
 }
 static TIMED: [Timed; 2] = [
     Timed {
-        name: "H200",
+        speed: H200,
         fastest: include_str!("fastest/h200.txt"),
     },
     Timed {
-        name: "H100",
+        speed: H100,
         fastest: include_str!("fastest/h100.txt"),
     },
 ];
@@ -48,29 +56,25 @@ pub struct Table {
     fastest_first: Vec<Vec<usize>>,
 }
 
-/// The table, for a device that it was measured on.
+/// The table, for a device.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
     table: &'static Table,
-    /// The device's index.
-    pub(super) device: usize,
+    /// The device's index, if kernels were measured on such a device.
+    device: Option<usize>,
 }
 
 impl Measured {
-    /// The table for devices of this name, if it was measured there.
-    pub fn on(name: &str) -> Option<Self> {
-        let is_named = |timed: &Timed| name.split(' ').any(|word| word == timed.name);
-        let device = TIMED.iter().position(is_named);
-        device.map(|device| Self {
+    /// The table for a device of this speed.
+    pub fn on(speed: DeviceSpeed) -> Self {
+        let is_same = |timed: &Timed| {
+            timed.speed.multiprocessors == speed.multiprocessors
+                && (speed.memory_rate / timed.speed.memory_rate - 1.0).abs() < SAME_RATE
+        };
+        Self {
             table: &HOPPER,
-            device,
-        })
-    }
-
-    /// Whether the table applies to the problem. Kernels were measured with a C of the operands' type and nothing
-    /// fused: only then is the fixup allowed.
-    pub fn applies_to(&self, input: &CostInput) -> bool {
-        input.allows_fixup
+            device: TIMED.iter().position(is_same),
+        }
     }
 
     /// The fastest of these instances at the problem. None if none of them was measured there, on this device.
@@ -80,7 +84,7 @@ impl Measured {
         input: &CostInput,
     ) -> Option<&'static Instance<T, Epi>> {
         let extents = [input.m, input.n, input.k];
-        let place = self.table.places.get(&(self.device, extents))?;
+        let place = self.table.places.get(&(self.device?, extents))?;
         self.table.fastest_at(*place, instances)
     }
 
@@ -138,7 +142,7 @@ fn logarithms(extents: [usize; 3]) -> [f32; 3] {
 }
 
 /// A line's m, n and k, and its rest.
-pub(super) fn extents(mut line: &str) -> Option<([usize; 3], &str)> {
+pub fn extents(mut line: &str) -> Option<([usize; 3], &str)> {
     let mut extent = || {
         let (word, rest) = line.split_once(' ')?;
         line = rest;
@@ -149,34 +153,42 @@ pub(super) fn extents(mut line: &str) -> Option<([usize; 3], &str)> {
 }
 
 /// The name of an instance without its element type.
-pub(super) fn any_type(name: &'static str) -> &'static str {
+pub fn any_type(name: &'static str) -> &'static str {
     name.split_once('_').map_or(name, |(_, rest)| rest)
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
 
-    /// What was measured on the device with this index.
-    pub fn measured_on(device: usize) -> Measured {
-        Measured {
-            table: &HOPPER,
-            device,
+    #[test]
+    fn devices_are_known_by_their_speed() {
+        for (index, timed) in TIMED.iter().enumerate() {
+            assert_eq!(Measured::on(timed.speed).device, Some(index));
         }
-    }
-
-    /// The fastest instances on each device, as the library has them.
-    pub fn fastest() -> [&'static str; 2] {
-        TIMED.each_ref().map(|timed| timed.fastest)
+        let pcie = DeviceSpeed {
+            multiprocessors: 114,
+            ..H100
+        };
+        let slower = DeviceSpeed {
+            memory_rate: 10.0,
+            ..H100
+        };
+        for other in [pcie, slower] {
+            assert_eq!(Measured::on(other).device, None, "{other:?}");
+        }
     }
 
     #[test]
-    fn devices_are_known_by_a_word_of_their_name() {
-        for known in ["NVIDIA H200", "NVIDIA H100 80GB HBM3"] {
-            assert!(Measured::on(known).is_some(), "{known}");
-        }
-        for other in ["NVIDIA A100-SXM4-40GB", "NVIDIA H20", "cpu"] {
-            assert!(Measured::on(other).is_none(), "{other}");
+    fn every_line_names_instances_of_the_library() {
+        let names: Vec<_> = BF16.iter().map(|it| any_type(it.name())).collect();
+        for line in TIMED.iter().flat_map(|timed| timed.fastest.lines()) {
+            let (_, fastest) = extents(line).expect("a line begins with m, n and k");
+            let all_exist = fastest.split(' ').all(|name| names.contains(&name));
+            assert!(
+                all_exist,
+                "{line}: `cargo xtask measured --fit` writes the table anew"
+            );
         }
     }
 }
