@@ -1,7 +1,7 @@
 //! gemv: a matrix times a few vectors. Memory brings the matrix once for each tile of vectors. Kernels named `any` take
 //! rows that begin anywhere.
 //!
-//! A block has eight rows of the matrix. Its threads lie along k: each multiplies its columns of the rows with the same
+//! A block has eight rows of the matrix, or two where rows are few and long. Its threads lie along k: each multiplies its columns of the rows with the same
 //! elements of the vectors, and the block adds the threads' sums at the end. No tensor core is used, because memory
 //! bounds the time.
 
@@ -21,8 +21,6 @@ use super::epilogue::{ElementC, Epilogue, Fused};
 pub const THREADS: u32 = 256;
 /// Warps of a block.
 const WARPS: u32 = THREADS / WARP_SIZE;
-/// Rows of the matrix that a block has.
-pub const ROWS: usize = 8;
 
 /// Extents and strides of the operands, in elements.
 #[derive(Clone, Copy, Debug, DeviceData)]
@@ -46,6 +44,8 @@ pub struct GemvArgs {
 
 /// How a block of 256 threads covers a k-tile.
 pub trait Shape {
+    /// Rows of the matrix that a block has.
+    const ROWS: usize;
     /// Vectors that a block multiplies.
     const VECTORS: usize;
     /// Columns of a k-tile.
@@ -77,22 +77,23 @@ pub trait Shape {
 }
 
 macro_rules! shape {
-    ($(#[$doc:meta])* $name:ident: $vectors:literal vectors, $sums:literal sums, k $k:literal, $columns:literal columns by $step:literal,
-        $each:literal apart, width $width:literal) => {
+    ($(#[$doc:meta])* $name:ident: $rows:literal rows, $vectors:literal vectors, $sums:literal sums, k $k:literal,
+        $count:literal columns of $columns:ty, $each:literal apart, width $width:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
         impl Shape for $name {
+            const ROWS: usize = $rows;
             const VECTORS: usize = $vectors;
             const K: usize = $k;
             const WIDTH: usize = $width;
-            type Matrix = L!((8, $k):(1@0, 1@1));
-            type OfMatrix = Tv<L!(256:$each@1), L!(($columns, 8):($step@1, 1@0)), $width>;
+            type Matrix = L!(($rows, $k):(1@0, 1@1));
+            type OfMatrix = Tv<L!(256:$each@1), ($columns, L!($rows:1@0)), $width>;
             type Vectors = L!(($vectors, $k):(1@0, 1@1));
-            type OfVectors = Tv<L!(256:$each@1), L!(($columns, $vectors):($step@1, 1@0)), $width>;
-            type Columns = L!($columns:1);
-            type Sums = L!((8, $vectors):(1@0, 1@1));
-            type OfSums = Tv<L!((8, $vectors):(1@0, 1@1)), L!(1:1@0)>;
+            type OfVectors = Tv<L!(256:$each@1), ($columns, L!($vectors:1@0)), $width>;
+            type Columns = L!($count:1);
+            type Sums = L!(($rows, $vectors):(1@0, 1@1));
+            type OfSums = Tv<L!(($rows, $vectors):(1@0, 1@1)), L!(1:1@0)>;
             type OfWarp = L!((1, $sums):(1@0, 1@1));
             type OfLane = Tv<L!(1:1@0), L!($sums:1@1)>;
             type OfWarps = L!((8, $sums):(1@0, 1@1));
@@ -102,25 +103,31 @@ macro_rules! shape {
 }
 shape! {
     /// Eight neighbours an access, one vector.
-    Eights1: 1 vectors, 8 sums, k 2048, 8 columns by 1, 8 apart, width 8
+    Eights1: 8 rows, 1 vectors, 8 sums, k 2048, 8 columns of L!(8:1@1), 8 apart, width 8
+}
+shape! {
+    /// The same for two rows, of which a block has four times as many columns at a time.
+    TwoOfEights1: 2 rows, 1 vectors, 2 sums, k 8192, 32 columns of (L!(8:1@1), L!(4:2048@1)), 8 apart, width 8
 }
 shape! {
     /// Four neighbours an access, one vector.
-    Fours1: 1 vectors, 8 sums, k 1024, 4 columns by 1, 4 apart, width 4
+    Fours1: 8 rows, 1 vectors, 8 sums, k 1024, 4 columns of L!(4:1@1), 4 apart, width 4
 }
 shape! {
     /// Rows that begin anywhere, one vector.
-    Ones1: 1 vectors, 8 sums, k 512, 2 columns by 256, 1 apart, width 1
+    Ones1: 8 rows, 1 vectors, 8 sums, k 512, 2 columns of L!(2:256@1), 1 apart, width 1
 }
 shape! {
     /// Rows that begin anywhere, four vectors.
-    Ones4: 4 vectors, 32 sums, k 512, 2 columns by 256, 1 apart, width 1
+    Ones4: 8 rows, 4 vectors, 32 sums, k 512, 2 columns of L!(2:256@1), 1 apart, width 1
 }
 
+/// The most rows of a shape.
+const MOST_ROWS: usize = 8;
 /// The most vectors of a shape.
 const MOST_VECTORS: usize = 4;
 /// The sums of each warp.
-pub type WarpSums = SharedArray<f32, { WARPS as usize * ROWS * MOST_VECTORS }>;
+pub type WarpSums = SharedArray<f32, { WARPS as usize * MOST_ROWS * MOST_VECTORS }>;
 
 /// `C[r, v] = epilogue(Σ matrix[r, k] · vectors[v, k])`. The grid's x counts tiles of rows, and its y tiles of vectors.
 ///
@@ -192,7 +199,7 @@ fn multiply_add<S: Shape, T: ElementC<Acc = f32>>(
 ) {
     let columns = const { S::Columns::SIZE };
     *sums = sums.map(|at, sum| {
-        let (row, vector) = (at % ROWS, at / ROWS);
+        let (row, vector) = (at % S::ROWS, at / S::ROWS);
         let mut sum = sum;
         each::<S::Columns>(|column| {
             let element = matrix.get(column + columns * row).widen();
@@ -212,7 +219,7 @@ fn add_up<S: Shape>(
 ) -> Option<(ThreadIdx<SumThreads<S>>, f32)> {
     const {
         assert!(
-            S::Sums::SIZE <= ROWS * MOST_VECTORS,
+            S::Sums::SIZE <= MOST_ROWS * MOST_VECTORS,
             "each warp has a place for each sum"
         )
     }
@@ -258,9 +265,11 @@ macro_rules! kernels {
 }
 kernels! {
     gemv_bf16_8x1_16b = Eights1, half::bf16, 4 blocks, "One vector of bf16, in accesses of 16 bytes";
+    gemv_bf16_2x1_16b = TwoOfEights1, half::bf16, 4 blocks, "One vector of bf16 and few rows, in accesses of 16 bytes";
     gemv_bf16_8x1_any = Ones1, half::bf16, 3 blocks, "One vector of bf16";
     gemv_bf16_8x4_any = Ones4, half::bf16, 3 blocks, "Four vectors of bf16";
     gemv_f16_8x1_16b = Eights1, half::f16, 4 blocks, "One vector of f16, in accesses of 16 bytes";
+    gemv_f16_2x1_16b = TwoOfEights1, half::f16, 4 blocks, "One vector of f16 and few rows, in accesses of 16 bytes";
     gemv_f16_8x1_any = Ones1, half::f16, 3 blocks, "One vector of f16";
     gemv_f16_8x4_any = Ones4, half::f16, 3 blocks, "Four vectors of f16";
     gemv_f32_8x1_16b = Fours1, f32, 3 blocks, "One vector of f32, in accesses of 16 bytes";
