@@ -1,9 +1,7 @@
 //! Coalesce and filter: all small layouts, and dynamic integers, which stay.
 
-mod model;
-
+use crate::model::{self, image, layouts, modes};
 use cutlet_layout_core::*;
-use model::{image, layouts, modes};
 
 fn small_layouts() -> Vec<model::Modes> {
     let mut all = layouts(64, 2, &[None, Some(0), Some(1), Some(3), Some(8)]);

@@ -1,9 +1,7 @@
 //! Complement: its post-conditions on all small layouts, and errors for overlapping ones.
 
-mod model;
-
+use crate::model::{self, image, layouts, modes};
 use cutlet_layout_core::*;
-use model::{image, layouts, modes};
 
 #[test]
 fn post_conditions_hold_for_all_small_layouts() {

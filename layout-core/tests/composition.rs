@@ -1,9 +1,7 @@
 //! Composition: all small layouts against a brute force, and properties of large ones.
 
-mod model;
-
+use crate::model::{self, Modes, beyond, image, is_compatible_layout, layouts, modes};
 use cutlet_layout_core::*;
-use model::{Modes, beyond, image, is_compatible_layout, layouts, modes};
 use proptest::prelude::*;
 
 /// Checks a composition against its definition, and a refusal against the brute force.

@@ -1,9 +1,7 @@
 //! Division: every element is kept and the tile is the composition, for all small layouts.
 
-mod model;
-
+use crate::model::{self, image, layouts, modes};
 use cutlet_layout_core::*;
-use model::{image, layouts, modes};
 use proptest::prelude::*;
 
 fn check(a: &Layout, b: &Layout) -> bool {

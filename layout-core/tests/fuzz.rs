@@ -1,7 +1,7 @@
 //! Fuzzing: random and mutated texts for the parsers, and random layouts up to the edges of 64 bits
 //! for every operation. Nothing may panic, and every result must be right.
 //!
-//! Runs for a second; `CUTLET_FUZZ_SECONDS=600 cargo test --release --test fuzz` runs longer. A
+//! Runs for a second; `CUTLET_FUZZ_SECONDS=600 cargo test --release --test layout fuzz::` runs longer. A
 //! finding prints its seed; `CUTLET_FUZZ_SEED` repeats it.
 
 use core::time::Duration;

@@ -1,10 +1,8 @@
 //! Left and right inverses, and the functions built on them: their definitions on all small
 //! layouts.
 
-mod model;
-
+use crate::model::{self, image, layouts, modes};
 use cutlet_layout_core::*;
-use model::{image, layouts, modes};
 
 fn small_layouts() -> Vec<model::Modes> {
     let mut all = layouts(64, 2, &[None, Some(0), Some(1), Some(2), Some(7), Some(12)]);

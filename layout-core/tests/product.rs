@@ -1,9 +1,7 @@
 //! Products: a block, and its repetitions in the tiler's order, on all small layouts.
 
-mod model;
-
+use crate::model::{self, image, layouts, modes};
 use cutlet_layout_core::*;
-use model::{image, layouts, modes};
 use proptest::prelude::*;
 
 #[test]

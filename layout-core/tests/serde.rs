@@ -1,5 +1,4 @@
 //! Serialisation as CuTe's text.
-#![cfg(feature = "serde")]
 
 use cutlet_layout_core::*;
 

@@ -1,5 +1,4 @@
 //! The meaning of layouts, written a second time and as plainly as possible, to test against.
-#![allow(dead_code, reason = "every test file uses its own part of the model")]
 
 use cutlet_layout_core::{Int, Layout};
 
