@@ -1,8 +1,6 @@
 //! Coordinates of indices, and indices of coordinates: each is the other backwards.
 
-mod check;
-
-use check::{answer, check};
+use crate::check::{answer, check};
 use cutlet_calculator::Options;
 
 const LAYOUTS: [&str; 9] = [

@@ -1,8 +1,6 @@
 //! Limits: an expression of any length is answered with little memory, and messages stay short.
 
-mod check;
-
-use check::check;
+use crate::check::check;
 use cutlet_calculator::evaluate;
 
 #[test]

@@ -1,8 +1,6 @@
 //! Notation as it is pasted from C++ and Python, and as the calculator prints it.
 
-mod check;
-
-use check::{check, check_static};
+use crate::check::{check, check_static};
 
 #[test]
 fn cpp_types_are_read() {

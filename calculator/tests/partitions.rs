@@ -1,8 +1,6 @@
 //! Tiles and partitions: what CuTe's functions on tensors return, with the offset as a value.
 
-mod check;
-
-use check::{check, check_static};
+use crate::check::{check, check_static};
 use cutlet_calculator::{Value, evaluate};
 
 #[test]

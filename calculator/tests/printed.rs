@@ -1,8 +1,6 @@
 //! What is printed besides values: tables, hints, and ways out of refusals.
 
-mod check;
-
-use check::answer;
+use crate::check::answer;
 use cutlet_calculator::{Calculator, Options, compare_functions, evaluate, static_hint};
 
 /// A chain of compositions, each of which keeps modes of dynamic extent 1.

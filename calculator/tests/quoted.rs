@@ -1,9 +1,7 @@
 //! The examples of CuTe's documentation and of tutorials on it, as they are pasted, each with the answer that it
 //! states.
 
-mod check;
-
-use check::check;
+use crate::check::{check, check_static};
 
 #[test]
 fn layouts_are_made_and_printed() {
@@ -335,7 +333,7 @@ layout<0>(zd) == composition(layout_a, tiler)",
 
 #[test]
 fn algebra_in_formulas() {
-    check::check_static(&[
+    check_static(&[
         // R = ((2,2),3):((24,2),8)
         (
             "A = (6,2):(8,2)\nB = (4,3):(3,1)\nR = A o B",

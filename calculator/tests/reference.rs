@@ -1,8 +1,6 @@
 //! What pycute prints, line by line: the same is printed here, or the difference has the reason that the file gives.
 
-mod check;
-
-use check::answer;
+use crate::check::answer;
 use cutlet_calculator::{Options, compare_functions, evaluate};
 use cutlet_layout_core::Layout;
 

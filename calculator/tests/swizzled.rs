@@ -1,8 +1,6 @@
 //! Functions of swizzled layouts.
 
-mod check;
-
-use check::{answer, check};
+use crate::check::{answer, check};
 use cutlet_calculator::{Options, evaluate};
 
 const TILE: &str = "Sw<3,0,3> o 0 o (8,8):(8,1)";

@@ -12,13 +12,11 @@ pub fn answer(text: &str, options: Options) -> String {
 }
 
 /// Checks that expressions have these answers.
-#[allow(dead_code, reason = "not every test has a list of answers")]
 pub fn check(cases: &[(&str, &str)]) {
     check_with(cases, Options::default());
 }
 
 /// Checks that expressions have these answers if integers are static.
-#[allow(dead_code, reason = "not every test reads static integers")]
 pub fn check_static(cases: &[(&str, &str)]) {
     check_with(cases, Options { is_static: true });
 }

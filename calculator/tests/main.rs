@@ -1,0 +1,15 @@
+//! The tests of the calculator, as one program.
+
+mod check;
+
+mod analysis;
+mod cells;
+mod coordinates;
+mod explanations;
+mod limits;
+mod notation;
+mod partitions;
+mod printed;
+mod quoted;
+mod reference;
+mod swizzled;
