@@ -1,11 +1,9 @@
 //! A stack overflow ends the process, and names kernel, block and thread.
-#![cfg(target_os = "linux")]
-
-mod apart;
 
 use std::hint::black_box;
 use std::process::Output;
 
+use crate::apart;
 use cutlet_simt::{LaunchSpec, block_idx, launch, sync_threads, thread_idx};
 
 const SPEC: LaunchSpec<'static> = LaunchSpec {
@@ -19,7 +17,7 @@ const SPEC: LaunchSpec<'static> = LaunchSpec {
 
 /// Runs the given test again in a process of its own, in which its kernel overflows the stack.
 fn run_apart(test: &str) -> Option<Output> {
-    apart::run_apart(test, &[])
+    apart::run_apart(&format!("overflow::{test}"), &[])
 }
 
 #[track_caller]

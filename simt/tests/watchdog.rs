@@ -1,14 +1,11 @@
 //! Launches without progress end, and a panic that ends the process names its thread.
-#![cfg(unix)]
-
-mod apart;
 
 use std::hint::black_box;
 use std::panic::catch_unwind;
 use std::process::Output;
 use std::sync::Mutex;
 
-use apart::assert_aborted;
+use crate::apart::{self, assert_aborted};
 use cutlet_simt::{
     LaunchSpec, MemoryAccess, Running, SimtError, Stopped, access_shared, barrier_sync, block_idx,
     launch, mbarrier_init, mbarrier_wait, sync_threads, sync_warp, thread_idx,
@@ -25,7 +22,10 @@ const SPEC: LaunchSpec<'static> = LaunchSpec {
 
 /// Runs the given test again in a process of its own, with a short limit.
 fn run_apart(test: &str) -> Option<Output> {
-    apart::run_apart(test, &[("CUTLET_SIMT_WATCHDOG_SECONDS", "0.3")])
+    apart::run_apart(
+        &format!("watchdog::{test}"),
+        &[("CUTLET_SIMT_WATCHDOG_SECONDS", "0.3")],
+    )
 }
 
 fn chosen() -> bool {

@@ -6,8 +6,8 @@ use std::process::{Command, Output};
 /// Set in the process that a test starts.
 const INSIDE: &str = "CUTLET_TEST_APART";
 
-/// Runs this program again with these environment variables, for the given test alone. `None` in the process that this
-/// starts.
+/// Runs this program again with these environment variables, for the given test alone. Its name begins with its file's.
+/// `None` in the process that this starts.
 pub fn run_apart(test: &str, variables: &[(&str, &str)]) -> Option<Output> {
     if std::env::var_os(INSIDE).is_some() {
         return None;
@@ -17,8 +17,12 @@ pub fn run_apart(test: &str, variables: &[(&str, &str)]) -> Option<Output> {
         .args(["--exact", test, "--nocapture"])
         .env(INSIDE, "1")
         .envs(variables.iter().copied())
-        .output();
-    Some(output.unwrap())
+        .output()
+        .unwrap();
+    // Without a test of this name, the program would succeed.
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("running 1 test"), "{test}: {printed}");
+    Some(output)
 }
 
 /// Fails unless the process aborted with a message that has all of these parts.
