@@ -9,7 +9,7 @@ use cutlet_not_run::not_run;
 
 static PTX: PtxLibrary = PtxLibrary {
     families: &[PtxFamily {
-        name: "kernels",
+        name: "launch::kernels",
         modules: &[
             PtxModule {
                 target: "sm_80",
@@ -336,7 +336,7 @@ fn the_error_of_a_kernel_on_the_cpu_names_block_and_thread() -> Result<()> {
 fn ptx_that_does_not_run_on_the_gpu_is_an_error() -> Result<()> {
     static BROKEN: PtxLibrary = PtxLibrary {
         families: &[PtxFamily {
-            name: "kernels",
+            name: "launch::kernels",
             modules: &[PtxModule {
                 target: "sm_80",
                 ptx: PtxText::Plain(
@@ -348,7 +348,7 @@ fn ptx_that_does_not_run_on_the_gpu_is_an_error() -> Result<()> {
     };
     static FUTURE: PtxLibrary = PtxLibrary {
         families: &[PtxFamily {
-            name: "kernels",
+            name: "launch::kernels",
             modules: &[PtxModule {
                 target: "sm_999",
                 ptx: PtxText::Plain(".visible .entry saxpy() { ret; }\n"),
@@ -368,7 +368,10 @@ fn ptx_that_does_not_run_on_the_gpu_is_an_error() -> Result<()> {
     let refused = device.load(&FUTURE, &kernels::saxpy).unwrap_err();
     assert!(matches!(refused, Error::NoTarget { .. }), "{refused}");
     let refused = device.load(&PTX, &elsewhere::nothing).unwrap_err();
-    assert!(refused.to_string().contains("only kernels"), "{refused}");
+    assert!(
+        refused.to_string().contains("only launch::kernels"),
+        "{refused}"
+    );
     Ok(())
 }
 
@@ -402,8 +405,8 @@ fn functions_stay_on_their_device() -> Result<()> {
 #[test]
 fn kernels_are_families_by_their_module() {
     let family = |kernel: &Kernel<()>| kernel.family();
-    assert_eq!(family(&kernels::waits), "kernels");
-    assert_eq!(family(&elsewhere::nothing), "elsewhere");
+    assert_eq!(family(&kernels::waits), "launch::kernels");
+    assert_eq!(family(&elsewhere::nothing), "launch::elsewhere");
 }
 
 #[test]

@@ -1,0 +1,11 @@
+//! The tests of devices, memory and launches, as one program.
+
+mod bound_memory;
+mod capture;
+mod launch;
+mod memory;
+mod memory_checks;
+mod races;
+mod report;
+mod tensor_map;
+mod threads;
