@@ -1,8 +1,7 @@
 //! `Gemm` with a bias, a residual, an activation, and a C of another type, against an f64 reference, on a GPU if there
 //! is one. C is filled with NaN before, and elements around it must stay.
 
-mod rounding;
-
+use crate::rounding;
 use cutlet::Order::{self, ColMajor, RowMajor};
 use cutlet::{
     Activation, Bias, Buffer, Device, Element, Error, Gemm, Matrix, MatrixMut, Operand, Precision,

@@ -2,11 +2,8 @@
 //! indices that repeat or are out of range, factors, epilogues, groups and graphs. Elements are −1, 0 and 1, so that
 //! every sum is exact.
 
-mod convert;
-mod random;
-mod small;
-
-use convert::Convert;
+use crate::convert::Convert;
+use crate::small::{small, upload};
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
     Activation, Bias, Buffer, Device, Element, Error, Gemm, Index, IndexedRows, Matrix,
@@ -14,7 +11,6 @@ use cutlet::{
 };
 use cutlet_host::Backend;
 use half::{bf16, f16};
-use small::{small, upload};
 
 /// What C has where nothing writes it.
 const UNTOUCHED: i32 = 77;

@@ -1,12 +1,10 @@
 //! `gemm` of f32 against an f64 reference, on a GPU if there is one: awkward extents, every order, padded leading
 //! dimensions, offsets that break alignment, alpha and beta.
 
-mod reference;
-mod rounding;
-
+use crate::reference::Host;
+use crate::rounding;
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{Device, Error, Gemm, Matrix, MatrixMut, Order, Precision, gemm};
-use reference::Host;
 
 /// A call of `gemm`.
 struct Case {

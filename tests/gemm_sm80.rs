@@ -2,10 +2,8 @@
 //! element type, every order, awkward extents, padded leading dimensions, offsets that break alignment, splits, and
 //! everything that is fused.
 
-mod convert;
-mod rounding;
-
-use convert::Convert;
+use crate::convert::Convert;
+use crate::rounding;
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
     Activation, Bias, Device, DeviceData, Element, Gemm, Matrix, MatrixMut, Operand, Order,

@@ -2,16 +2,12 @@
 //! dimensions, alpha and beta. Needs a Hopper GPU or the CPU backend, which models the instructions that the kernels
 //! use.
 
-mod convert;
-mod place;
-mod random;
-mod rounding;
-
-use convert::Convert;
+use crate::convert::Convert;
+use crate::place::{ALIGNED, Place};
+use crate::rounding;
 use cutlet::Order::{self, ColMajor, RowMajor};
 use cutlet::{Device, Element, Error, Gemm, Matrix, MatrixMut, Operand, Precision, Stream, gemm};
 use half::{bf16, f16};
-use place::{ALIGNED, Place};
 
 trait Sixteen: Element + Operand<Factor = f32> + Convert {
     /// The distance between 1 and the next number.

@@ -1,10 +1,8 @@
 //! `Gemm::run_swiglu` and `Gemm::run_grouped_swiglu` against f64, on a GPU if there is one: every kernel, types,
 //! orders, extents that fill no tile, alignments and groups.
 
-mod convert;
-mod random;
-
-use convert::Convert;
+use crate::convert::Convert;
+use crate::random;
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
     Activation, Device, Element, Error, GatedElement, Gemm, Matrix, MatrixBatch, MatrixMut, Order,

@@ -1,17 +1,13 @@
 //! Products with few rows or columns, by the kernels that multiply a matrix with vectors, against exact sums of small
 //! whole numbers. On a GPU if there is one.
 
-mod convert;
-mod place;
-mod random;
-
-use convert::Convert;
+use crate::convert::Convert;
+use crate::place::{ALIGNED, Place};
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
     Activation, Bias, Device, Element, Error, Gemm, Matrix, MatrixMut, Operand, Precision,
 };
 use half::{bf16, f16};
-use place::{ALIGNED, Place};
 
 trait Number: Element + Operand<Factor = f32> + Convert + PartialEq {}
 impl Number for f32 {}

@@ -1,8 +1,7 @@
 //! The arithmetic of element types: each precision of f32 products is within its documented error, and what a type does
 //! not have is refused.
 
-mod random;
-
+use crate::random;
 use cutlet::{
     Activation, Bias, Buffer, Device, Error, Gemm, Matrix, MatrixMut, Order, Precision, Stream,
 };

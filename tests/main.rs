@@ -1,0 +1,31 @@
+//! The tests of the library's operations, as one program.
+
+mod convert;
+mod place;
+mod random;
+mod reference;
+mod rounding;
+mod small;
+
+mod embedding_bag;
+mod gather;
+mod gemm_batched;
+mod gemm_epilogue;
+mod gemm_gathered;
+mod gemm_simt;
+mod gemm_sm80;
+mod gemm_sm90;
+mod gemm_swiglu;
+mod gemv;
+mod grouped_cost;
+mod kernels;
+mod moe;
+mod operands;
+mod permute;
+mod plan;
+mod precision;
+mod ptx;
+mod scatter;
+mod sorting;
+mod swiglu;
+mod take_along_dim;
