@@ -177,4 +177,37 @@ mod tests {
             "{ours}"
         );
     }
+
+    /// Where a program is made of all tests, cargo does not look for others.
+    #[test]
+    fn every_file_of_tests_is_part_of_a_program() {
+        let metadata = metadata().unwrap();
+        let targets = metadata["packages"].as_array().into_iter().flatten();
+        let targets = targets.filter_map(|package| package["targets"].as_array());
+        let programs: Vec<&Path> = targets
+            .flatten()
+            .filter_map(|target| target["src_path"].as_str().map(Path::new))
+            .collect();
+        let of_all = programs.iter().filter(|it| it.ends_with("tests/main.rs"));
+        let mut files = 0;
+        for main in of_all {
+            let modules = std::fs::read_to_string(main).unwrap();
+            for entry in main.parent().unwrap().read_dir().unwrap() {
+                let file = entry.unwrap().path();
+                if file.extension().is_none_or(|it| it != "rs") {
+                    continue;
+                }
+                let name = file.file_stem().unwrap().display();
+                let is_module = modules.contains(&format!("mod {name};\n"));
+                assert!(
+                    is_module || programs.contains(&file.as_path()),
+                    "{} is not in {}",
+                    file.display(),
+                    main.display()
+                );
+                files += 1;
+            }
+        }
+        assert!(files > 80, "{files}");
+    }
 }
