@@ -1,33 +1,18 @@
-//! NVIDIA's management library, loaded where present: clocks and power of a GPU.
+//! Clocks and power of a GPU, as NVIDIA's management library tells them where it is present.
 
-use std::ffi::{CString, c_char, c_void};
+use std::sync::OnceLock;
 
 use cutlet::Stream;
+use nvml_wrapper::Device;
+use nvml_wrapper::enum_wrappers::device::Clock;
 use serde::{Deserialize, Serialize};
 
 use super::positive::positive_or_absent;
 
-/// File names of the library.
-const FILES: [&str; 2] = ["libnvidia-ml.so.1", "nvml.dll"];
-
-/// `NVML_CLOCK_SM`.
-const SM_CLOCK: u32 = 1;
-/// `NVML_CLOCK_MEM`.
-const MEMORY_CLOCK: u32 = 2;
-
-type Status = i32;
-type Handle = *mut c_void;
-
 /// A GPU as the management library sees it.
 pub struct Nvml {
-    library: libloading::Library,
-    device: Handle,
+    device: Device<'static>,
 }
-
-// SAFETY: the library may be called from any thread.
-unsafe impl Send for Nvml {}
-// SAFETY: as above.
-unsafe impl Sync for Nvml {}
 
 /// The properties of a GPU that do not change while it runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -63,91 +48,36 @@ impl Nvml {
 
     /// The GPU with this UUID; `None` if the library or the GPU is missing.
     fn open(uuid: [u8; 16]) -> Option<Nvml> {
-        // SAFETY: NVIDIA's initialisers can run at any time.
-        let mut libraries = FILES
-            .iter()
-            .filter_map(|file| unsafe { libloading::Library::new(*file) }.ok());
-        let mut nvml = Nvml {
-            library: libraries.next()?,
-            device: std::ptr::null_mut(),
-        };
-        // SAFETY: the signature is that of NVIDIA's header.
-        let status = unsafe {
-            let init: libloading::Symbol<unsafe extern "C" fn() -> Status> =
-                nvml.library.get(b"nvmlInit_v2").ok()?;
-            init()
-        };
-        if status != 0 {
-            return None;
-        }
-        let uuid = CString::new(uuid_text(uuid)).ok()?;
-        // SAFETY: as above. The text ends with a zero, and the library writes one handle.
-        let status = unsafe {
-            let by_uuid: libloading::Symbol<
-                unsafe extern "C" fn(*const c_char, *mut Handle) -> Status,
-            > = nvml.library.get(b"nvmlDeviceGetHandleByUUID").ok()?;
-            by_uuid(uuid.as_ptr(), &mut nvml.device)
-        };
-        (status == 0).then_some(nvml)
+        static LIBRARY: OnceLock<Option<nvml_wrapper::Nvml>> = OnceLock::new();
+        let library = LIBRARY.get_or_init(|| nvml_wrapper::Nvml::init().ok());
+        let device = library.as_ref()?.device_by_uuid(uuid_text(uuid)).ok()?;
+        Some(Nvml { device })
     }
 
     /// The GPU's properties.
     pub fn card(&self) -> Card {
+        let driver = self.device.nvml().sys_driver_version();
+        let limit = self.device.enforced_power_limit().ok();
         Card {
-            driver: self.driver().unwrap_or_else(|| "unknown".to_string()),
-            max_sm_mhz: self.ask_of(b"nvmlDeviceGetMaxClockInfo", SM_CLOCK),
-            max_memory_mhz: self.ask_of(b"nvmlDeviceGetMaxClockInfo", MEMORY_CLOCK),
-            memory_bus_bits: self.ask(b"nvmlDeviceGetMemoryBusWidth"),
-            power_limit_watts: self
-                .ask(b"nvmlDeviceGetEnforcedPowerLimit")
-                .map(|milliwatts| f64::from(milliwatts) * 1e-3),
+            driver: driver.unwrap_or_else(|_| "unknown".to_string()),
+            max_sm_mhz: self.device.max_clock_info(Clock::SM).ok(),
+            max_memory_mhz: self.device.max_clock_info(Clock::Memory).ok(),
+            memory_bus_bits: self.device.memory_bus_width().ok(),
+            power_limit_watts: limit.map(watts),
         }
     }
 
     /// Clock and power now.
     pub fn read(&self) -> Option<Reading> {
         Some(Reading {
-            sm_mhz: self.ask_of(b"nvmlDeviceGetClockInfo", SM_CLOCK)?,
-            watts: f64::from(self.ask(b"nvmlDeviceGetPowerUsage")?) * 1e-3,
+            sm_mhz: self.device.clock_info(Clock::SM).ok()?,
+            watts: watts(self.device.power_usage().ok()?),
         })
     }
+}
 
-    fn driver(&self) -> Option<String> {
-        let mut text = [0u8; 96];
-        // SAFETY: the signature is that of NVIDIA's header; the library writes at most the length.
-        let status = unsafe {
-            let version: libloading::Symbol<unsafe extern "C" fn(*mut c_char, u32) -> Status> =
-                self.library.get(b"nvmlSystemGetDriverVersion").ok()?;
-            version(text.as_mut_ptr().cast(), text.len() as u32)
-        };
-        let text = text.split(|&byte| byte == 0).next()?;
-        (status == 0).then(|| String::from_utf8_lossy(text).into_owned())
-    }
-
-    /// A figure of the device.
-    fn ask(&self, function: &[u8]) -> Option<u32> {
-        let mut figure = 0;
-        // SAFETY: the functions asked above have this signature in NVIDIA's header. The library writes one figure.
-        let status = unsafe {
-            let function: libloading::Symbol<unsafe extern "C" fn(Handle, *mut u32) -> Status> =
-                self.library.get(function).ok()?;
-            function(self.device, &mut figure)
-        };
-        (status == 0).then_some(figure)
-    }
-
-    /// A figure of one of the device's clocks.
-    fn ask_of(&self, function: &[u8], which: u32) -> Option<u32> {
-        let mut figure = 0;
-        // SAFETY: as in `ask`.
-        let status = unsafe {
-            let function: libloading::Symbol<
-                unsafe extern "C" fn(Handle, u32, *mut u32) -> Status,
-            > = self.library.get(function).ok()?;
-            function(self.device, which, &mut figure)
-        };
-        (status == 0).then_some(figure)
-    }
+fn watts(milliwatts: u32) -> f64 {
+    f64::from(milliwatts) * 1e-3
 }
 
 /// `GPU-xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx`.
