@@ -2,6 +2,9 @@
 //!
 //! The search goes through the folder in `CUTLET_CUBLAS`, the system's loader, the CUDA toolkit and Python's packages
 //! (`nvidia/cu13/lib`, `nvidia/cublas/lib`), in that order.
+//!
+//! cudarc has bindings of cuBLAS, too, but every call goes through a loader of its own. That loader takes no folder, it
+//! panics if a library or a function is missing, and with bindings of CUDA 12 it does not look for version 13.
 
 use std::ffi::c_void;
 use std::fmt;
