@@ -2,9 +2,7 @@
 
 mod canvas;
 mod cells;
-pub mod check;
 mod compare;
-pub mod dtype;
 mod error;
 pub mod family;
 mod fresh;
@@ -13,22 +11,14 @@ pub mod gemm;
 mod machine;
 mod moe;
 mod movement;
-pub mod nvml;
 mod plots;
-mod positive;
-pub mod protocol;
 mod pytorch;
-pub mod random;
 mod report;
 mod results;
 mod row;
 mod run;
-pub mod setting;
-pub mod statistics;
-mod stopwatch;
 pub mod suite;
 mod table;
-pub mod telemetry;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -39,18 +29,14 @@ use cutlet::Device;
 use cutlet_host::Backend as Kind;
 
 use crate::backend::Backend;
+use crate::measure::dtype::Dtype;
+use crate::measure::protocol::{Protocol, Sustained};
 use crate::output::{complain, print_line};
-pub use check::Nearest;
 use compare::Comparison;
-pub use dtype::Dtype;
-pub use error::Error;
-use error::Result;
-pub use gemm::Epilogue;
+use error::{Error, Result};
 use plots::Target;
-use protocol::{Protocol, Sustained};
 use results::Results;
 use run::{Families, Plan};
-pub use statistics::Spread;
 use suite::Suite;
 
 /// Measure the kernels against cuBLASLt's best and against copies, and write a report with plots.

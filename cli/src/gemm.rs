@@ -15,9 +15,10 @@ use half::{bf16, f16};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use crate::bench::{Dtype, Epilogue};
 use crate::deviation::{Deviation, Entry};
 use crate::host_memory::{self, room};
+use crate::measure::dtype::Dtype;
+use crate::measure::epilogue::Epilogue;
 use crate::normal::generator;
 use crate::output::complain;
 use crate::timed::{TimedArgs, extent, extent_or_zero};

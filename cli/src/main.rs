@@ -8,6 +8,7 @@ mod gather;
 mod gemm;
 mod host_memory;
 mod layout;
+mod measure;
 mod normal;
 mod output;
 mod rows;

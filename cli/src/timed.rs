@@ -8,7 +8,7 @@ use cutlet::{Event, MAX_EXTENT, Stream};
 use serde::Serialize;
 
 use crate::backend::Backend;
-use crate::bench::Spread;
+use crate::measure::statistics::Spread;
 use crate::output::print_line;
 
 /// Options of a command that times one problem.

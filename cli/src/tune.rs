@@ -13,12 +13,13 @@ use clap::Args;
 use cutlet::{Device, ProblemKey, Tuning, TuningEntry};
 
 use crate::backend::{Backend, as_an_option};
-use crate::bench::family::{Case, Role};
 use crate::bench::gemm::dtypes_with_kernels;
-use crate::bench::protocol::{Protocol, Timer, Times};
-use crate::bench::setting::Setting;
 use crate::bench::suite::Suite;
-use crate::bench::{Dtype, Error};
+use crate::measure::case::{Case, Role};
+use crate::measure::dtype::Dtype;
+use crate::measure::error::Error;
+use crate::measure::protocol::{Protocol, Timer, Times};
+use crate::measure::setting::Setting;
 use crate::output::{complain, print_line};
 use case::TuneCase;
 use problems::{Problems, shape, suite_of};

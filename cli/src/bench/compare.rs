@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::results::{Figures, Measured, Results, RowResult};
-use super::statistics::{Spread, geometric_mean};
+use crate::measure::statistics::{Spread, geometric_mean};
 
 /// Runs on different days differ by this much without a cause in the code: by clocks, cards or addresses.
 const NOISE: f64 = 0.03;

@@ -1,9 +1,7 @@
 //! Why a benchmark did not run.
 
-use cutlet_cli::cublas::CublasError;
-
 use super::suite::SuiteError;
-use crate::host_memory::TooLittle;
+use crate::measure;
 use crate::output::OutputError;
 
 /// The result of a fallible part of the benchmark.
@@ -12,26 +10,9 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// Why a benchmark did not run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// cutlet failed.
+    /// A measurement failed.
     #[error(transparent)]
-    Cutlet(#[from] cutlet::Error),
-    /// The device failed.
-    #[error(transparent)]
-    Host(#[from] cutlet_host::Error),
-    /// The baseline failed.
-    #[error(transparent)]
-    Cublas(#[from] CublasError),
-    /// A contestant did not run.
-    #[error("{name} did not run: {found}")]
-    Contestant {
-        /// Its name.
-        name: String,
-        /// Why.
-        found: Box<Error>,
-    },
-    /// The host has too little memory.
-    #[error(transparent)]
-    Memory(#[from] TooLittle),
+    Measure(#[from] measure::error::Error),
     /// A suite cannot be measured.
     #[error(transparent)]
     Suite(#[from] SuiteError),
@@ -56,6 +37,12 @@ pub enum Error {
     },
 }
 
+impl From<cutlet::Error> for Error {
+    fn from(error: cutlet::Error) -> Self {
+        Error::Measure(error.into())
+    }
+}
+
 impl Error {
     /// The error of a file operation.
     pub fn file(doing: impl Into<String>, found: impl ToString) -> Error {
@@ -63,5 +50,19 @@ impl Error {
             doing: doing.into(),
             found: found.to_string(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{self, ErrorKind};
+
+    use super::*;
+    use crate::output::reader_is_gone;
+
+    #[test]
+    fn a_closed_pipe_ends_a_run_as_one() {
+        let output = OutputError::from(io::Error::from(ErrorKind::BrokenPipe));
+        assert!(reader_is_gone(&Error::from(output)));
     }
 }

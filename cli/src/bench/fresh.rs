@@ -83,9 +83,9 @@ pub fn suite(seed: u64, count: usize) -> Result<Suite, SuiteError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::dtype::Dtype;
     use crate::bench::family::Family;
     use crate::bench::gemm::Gemm;
+    use crate::measure::dtype::Dtype;
 
     /// The shapes of a suite, as results name them.
     fn shapes(seed: u64, count: usize) -> Vec<String> {

@@ -6,10 +6,10 @@ mod indices;
 use serde::Deserialize;
 
 use super::cells::Cells;
-use super::dtype::Dtype;
-use super::error::Result;
 use super::family::{Family, Row, SetUp, Unit};
-use super::setting::Setting;
+use crate::measure::dtype::Dtype;
+use crate::measure::error::Result;
+use crate::measure::setting::Setting;
 pub use indices::Distribution;
 
 /// The family's name in results.

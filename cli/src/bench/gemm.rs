@@ -2,9 +2,8 @@
 
 mod baseline;
 mod case;
-mod epilogue;
 mod key;
-pub mod samples;
+mod samples;
 mod types;
 
 use clap::ValueEnum;
@@ -13,11 +12,11 @@ use cutlet_host::Backend;
 use serde::Deserialize;
 
 use super::cells::Cells;
-use super::dtype::Dtype;
-use super::error::Result;
 use super::family::{Family, Row, SetUp, Unit};
-use super::setting::Setting;
-pub use epilogue::Epilogue;
+use crate::measure::dtype::Dtype;
+use crate::measure::epilogue::Epilogue;
+use crate::measure::error::Result;
+use crate::measure::setting::Setting;
 use types::{InstancesFor, Types};
 
 /// The most products of a batch.

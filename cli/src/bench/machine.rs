@@ -3,10 +3,10 @@
 use cutlet_host::Backend;
 use serde::{Deserialize, Serialize};
 
-use super::dtype::Dtype;
-use super::nvml::{Card, Nvml};
-use super::positive::{at_least_one, positive, positive_or_absent};
-use super::setting::Setting;
+use crate::measure::dtype::Dtype;
+use crate::measure::nvml::{Card, Nvml};
+use crate::measure::positive::{at_least_one, positive, positive_or_absent};
+use crate::measure::setting::Setting;
 
 /// The machine that figures belong to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -11,11 +11,11 @@ use cutlet_host::Backend as Kind;
 
 use self::layer::{Layer, Shape, Step};
 use super::error::Result;
-use super::protocol::Timer;
 use super::pytorch;
-use super::setting::Setting;
-use super::statistics::Spread;
 use crate::backend::Backend;
+use crate::measure::protocol::Timer;
+use crate::measure::setting::Setting;
+use crate::measure::statistics::Spread;
 use crate::output::{complain, print_line};
 use crate::timed::extent;
 
@@ -121,7 +121,7 @@ fn time(
 ) -> Result<Spread> {
     let rounds = rounds as usize;
     if !setting.on_gpu() {
-        return timer.time(rounds, |stream| layer.enqueue(stream, steps));
+        return Ok(timer.time(rounds, |stream| layer.enqueue(stream, steps))?);
     }
     // The kernels are loaded before the capture, and the device does not report errors in it.
     layer.enqueue(&setting.stream, steps)?;

@@ -9,11 +9,11 @@ use serde::de::IntoDeserializer;
 use serde::de::value::{Error, StrDeserializer};
 
 use super::cells::Cells;
-use super::dtype::Dtype;
-use super::error::Result;
 use super::family::{Family, Row, SetUp, Unit};
 use super::gather::Distribution;
-use super::setting::Setting;
+use crate::measure::dtype::Dtype;
+use crate::measure::error::Result;
+use crate::measure::setting::Setting;
 
 /// The family.
 pub struct Movement;

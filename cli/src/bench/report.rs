@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-use super::check::Distance;
-use super::family::Role;
 use super::plots::Plot;
-use super::protocol::{Choice, Protocol};
 use super::results::{Figures, Measured, Outcome, Results, RowResult, Summary, kind};
-use super::statistics::Verdict;
 use super::table::{figure, spread};
-use super::telemetry::Telemetry;
+use crate::measure::case::Role;
+use crate::measure::check::Distance;
+use crate::measure::protocol::{Choice, Protocol};
+use crate::measure::statistics::Verdict;
+use crate::measure::telemetry::Telemetry;
 
 /// The report of a run, with links to plots in the same folder.
 pub fn report(results: &Results, plots: &[Plot]) -> String {
@@ -309,7 +309,7 @@ fn choice(choice: Option<Choice>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::protocol::CHOICE;
+    use crate::measure::protocol::CHOICE;
 
     #[test]
     fn a_report_says_of_the_baseline_what_its_results_say() {

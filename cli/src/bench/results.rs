@@ -5,13 +5,14 @@ mod ratio;
 
 use serde::{Deserialize, Serialize};
 
-use super::check::Distance;
-use super::family::{Role, Row};
+use super::family::Row;
 use super::machine::Machine;
-use super::positive::positive;
-use super::protocol::Protocol;
-use super::statistics::{Spread, Verdict, geometric_mean};
-use super::telemetry::Telemetry;
+use crate::measure::case::Role;
+use crate::measure::check::Distance;
+use crate::measure::positive::positive;
+use crate::measure::protocol::Protocol;
+use crate::measure::statistics::{Spread, Verdict, geometric_mean};
+use crate::measure::telemetry::Telemetry;
 
 /// The version of the format of results. A change that other versions would misread raises it.
 pub const SCHEMA: u32 = 2;

@@ -2,16 +2,17 @@
 
 use indicatif::ProgressBar;
 
-use super::check::Check;
-use super::error::{Error, Result};
-use super::family::{Case, Family, Role, Row, SetUp};
-use super::protocol::{CHOICE, Finalists, Protocol, Timer, Times, of_role};
-use super::random::random;
+use super::family::{Family, Row, SetUp};
 use super::results::{Figures, Measured, Outcome, RowResult};
-use super::setting::Setting;
-use super::statistics::Spread;
-use super::telemetry::{Recorder, Telemetry};
 use crate::backend::as_an_option;
+use crate::measure::case::{Case, Role};
+use crate::measure::check::Check;
+use crate::measure::error::{Error, Result};
+use crate::measure::protocol::{CHOICE, Finalists, Protocol, Timer, Times, of_role};
+use crate::measure::random::random;
+use crate::measure::setting::Setting;
+use crate::measure::statistics::Spread;
+use crate::measure::telemetry::{Recorder, Telemetry};
 
 /// Bytes of the copy that measures the memory.
 const COPY_BYTES: usize = 1 << 30;
@@ -320,12 +321,13 @@ fn figures_of_looks(
 #[cfg(test)]
 mod tests {
     use cutlet::Device;
+    use cutlet_cli::cublas::CublasError;
 
     use super::*;
-    use crate::bench::dtype::Dtype;
-    use crate::bench::family::Contestant;
     use crate::bench::gemm::Gemm;
     use crate::bench::table;
+    use crate::measure::case::Contestant;
+    use crate::measure::dtype::Dtype;
 
     /// A problem that every contestant solves at once, with prescribed findings.
     #[derive(Default)]
@@ -360,7 +362,9 @@ mod tests {
         }
         fn enqueue(&mut self, _: &cutlet::Stream, contestant: usize, _: usize) -> Result<()> {
             match Some(contestant) {
-                broken if broken == self.broken => Err(Error::file("running", "told so")),
+                broken if broken == self.broken => {
+                    Err(Error::Cublas(CublasError::Device("told so".to_string())))
+                }
                 unfit if unfit == self.unfit => Err(Error::Cutlet(cutlet::Error::Instance {
                     asked: "told so".to_string(),
                     names: Vec::new(),

@@ -6,21 +6,21 @@ use cutlet::Device;
 use indicatif::{ProgressBar, ProgressStyle};
 use toml::Spanned;
 
-use super::dtype::Dtype;
 use super::error::Result;
 use super::family::Family;
 use super::gather::Gather;
 use super::gemm::Gemm;
 use super::machine::Machine;
 use super::movement::Movement;
-use super::nvml::Nvml;
-use super::protocol::{Protocol, Timer};
 use super::results::{Results, SCHEMA, SuiteName};
 use super::row::Bench;
-use super::setting::Setting;
 use super::suite::{Suite, SuiteError};
 use super::table;
-use super::telemetry::Recorder;
+use crate::measure::dtype::Dtype;
+use crate::measure::nvml::Nvml;
+use crate::measure::protocol::{Protocol, Timer};
+use crate::measure::setting::Setting;
+use crate::measure::telemetry::Recorder;
 use crate::output::print_line;
 
 /// The plan of a run.

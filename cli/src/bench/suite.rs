@@ -161,11 +161,11 @@ pub enum SuiteError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::dtype::Dtype;
     use crate::bench::family::Family;
     use crate::bench::gather::Gather;
     use crate::bench::gemm::Gemm;
     use crate::bench::movement::Movement;
+    use crate::measure::dtype::Dtype;
     use clap::ValueEnum;
 
     /// The problems of an entry, in these element types.

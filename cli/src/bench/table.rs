@@ -1,9 +1,9 @@
 //! The table on the terminal: a line for each row as it is measured, and the summary.
 
-use super::check::Distance;
 use super::family::Row;
 use super::results::{Measured, Outcome, Results, RowResult, Summary};
-use super::statistics::{Spread, Verdict};
+use crate::measure::check::Distance;
+use crate::measure::statistics::{Spread, Verdict};
 
 /// The line above the rows.
 pub fn header() -> String {

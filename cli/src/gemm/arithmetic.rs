@@ -5,7 +5,7 @@ use std::iter;
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
-use crate::bench::Nearest;
+use crate::measure::check::Nearest;
 use crate::normal::{generator, normal, normal_f64};
 use cutlet_cli::cublas;
 

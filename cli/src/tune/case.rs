@@ -11,14 +11,16 @@ use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
 use super::operand::{GUARD, Operand};
-use crate::bench::check::{self, Check, Number};
-use crate::bench::family::{Case, Contestant, Role};
-use crate::bench::gemm::samples::{Samples, Vectors};
-use crate::bench::random::{Fill, random, scaled};
-use crate::bench::setting::Setting;
-use crate::bench::{Dtype, Epilogue, Error};
 use crate::gemm::arithmetic::{Element, Factor, Stored};
 use crate::host_memory;
+use crate::measure::case::{Case, Contestant, Role};
+use crate::measure::check::{self, Check, Number};
+use crate::measure::dtype::Dtype;
+use crate::measure::epilogue::Epilogue;
+use crate::measure::error::Error;
+use crate::measure::random::{Fill, random, scaled};
+use crate::measure::samples::{Samples, Vectors};
+use crate::measure::setting::Setting;
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -249,7 +251,7 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
             };
             activation.apply(sum, 0.0)
         };
-        let samples = Samples::of(stream, rows, columns, self.setting.seed, entry)?;
+        let samples = Samples::new(stream, rows, columns, self.setting.seed, entry)?;
         Ok(self.samples.insert(Rc::new(samples)).clone())
     }
 

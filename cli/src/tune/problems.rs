@@ -4,10 +4,10 @@ use std::path::Path;
 
 use cutlet::{MAX_EXTENT, ProblemKey, recorded_problems};
 
-use crate::bench::Dtype;
 use crate::bench::family::Family;
 use crate::bench::gemm::Gemm;
 use crate::bench::suite::{Suite, SuiteError};
+use crate::measure::dtype::Dtype;
 
 /// Problems, each once, and lines about those that are not tuned.
 #[derive(Debug, Default)]

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use cutlet::{DeviceRates, Matrix, MatrixMut};
 use half::bf16;
 
-use crate::bench::Error;
-use crate::bench::nvml::Nvml;
-use crate::bench::protocol::Timer;
-use crate::bench::random::random;
-use crate::bench::setting::Setting;
-use crate::bench::telemetry::Recorder;
+use crate::measure::error::Error;
+use crate::measure::nvml::Nvml;
+use crate::measure::protocol::Timer;
+use crate::measure::random::random;
+use crate::measure::setting::Setting;
+use crate::measure::telemetry::Recorder;
 
 /// How often a copy is timed.
 const TIMES: usize = 20;

@@ -7,12 +7,13 @@ use cutlet_kernels::fill::{Random, bits};
 use rayon::prelude::*;
 
 use super::Problem;
-use crate::bench::check::{Check, in_chunks};
-use crate::bench::error::Result;
-use crate::bench::family::{Case, Contestant, Role, SetUp, rechecked};
-use crate::bench::random::random;
-use crate::bench::setting::Setting;
+use crate::bench::family::SetUp;
 use crate::host_memory;
+use crate::measure::case::{Case, Contestant, Role, rechecked};
+use crate::measure::check::{Check, in_chunks};
+use crate::measure::error::Result;
+use crate::measure::random::random;
+use crate::measure::setting::Setting;
 
 /// Bytes of output that are checked at a time.
 const CHUNK_BYTES: usize = 32 << 20;

@@ -7,13 +7,13 @@ use cutlet_cli::cublas::{Major, Matmul, Operand, Problem as CublasProblem};
 use rayon::prelude::*;
 
 use super::Problem;
-use super::epilogue::Epilogue;
 use super::types::Types;
-use crate::bench::check::{Nearest, Number};
-use crate::bench::error::Result;
-use crate::bench::family::{Contestant, Role};
-use crate::bench::protocol::CHOICE;
-use crate::bench::setting::Setting;
+use crate::measure::case::{Contestant, Role};
+use crate::measure::check::{Nearest, Number};
+use crate::measure::epilogue::Epilogue;
+use crate::measure::error::Result;
+use crate::measure::protocol::CHOICE;
+use crate::measure::setting::Setting;
 
 /// The baseline of a GEMM.
 pub enum Baseline<'a, T: Types> {

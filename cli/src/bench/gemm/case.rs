@@ -5,16 +5,17 @@ use std::rc::Rc;
 use cutlet::{Buffer, MatrixBatch, MatrixBatchMut, Order, Stream, View};
 
 use super::baseline::Baseline;
-use super::samples::Samples;
 use super::types::{InstancesFor, Kernel, Types};
 use super::{Problem, has_kernels};
-use crate::bench::check::{self, Check, Number, whole};
-use crate::bench::error::Result;
-use crate::bench::family::{Case, Contestant, Role, SetUp, rechecked};
-use crate::bench::random::{random, scaled};
-use crate::bench::setting::Setting;
+use crate::bench::family::SetUp;
 use crate::deviation::Deviation;
 use crate::host_memory;
+use crate::measure::case::{Case, Contestant, Role, rechecked};
+use crate::measure::check::{self, Check, Number, whole};
+use crate::measure::error::Result;
+use crate::measure::random::{random, scaled};
+use crate::measure::samples::Samples;
+use crate::measure::setting::Setting;
 
 /// Operands begin at multiples of this many elements.
 const ALIGNMENT: usize = 256;
@@ -200,7 +201,7 @@ impl<T: Types> GemmCase<'_, T> {
         let [a, b, _] = self.problem.lengths();
         let (a, b) = (self.a.slice(a - m * k..a)?, self.b.slice(b - k * n..b)?);
         let (stream, seed) = (&self.setting.stream, self.setting.seed);
-        let samples = Samples::new(stream, &self.problem, a, b, self.bias.view(), seed)?;
+        let samples = self.problem.samples(stream, a, b, self.bias.view(), seed)?;
         Ok(self.samples.insert(Rc::new(samples)).clone())
     }
 
@@ -339,10 +340,10 @@ impl<T: Types> Case for GemmCase<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::dtype::Dtype;
     use crate::bench::gemm::Layout;
-    use crate::bench::gemm::epilogue::Epilogue;
     use crate::bench::gemm::types::{Bf16, F32};
+    use crate::measure::dtype::Dtype;
+    use crate::measure::epilogue::Epilogue;
     use cutlet::{Activation, Device, Gemm, MAX_EXTENT};
     use half::bf16;
 

@@ -4,7 +4,7 @@ use cutlet::{BetaKind, BiasAlong, ElementType, Order, Precision, ProblemKey};
 
 use super::Problem;
 use super::types::element_bytes;
-use crate::bench::dtype::Dtype;
+use crate::measure::dtype::Dtype;
 
 impl Problem {
     /// The key of the problem's packed matrices, or why no tuning file has the problem.

@@ -8,10 +8,10 @@ use cutlet_host::Backend;
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
-use super::epilogue::Epilogue;
-use crate::bench::check::Nearest;
-use crate::bench::dtype::Dtype;
-use crate::bench::random::Fill;
+use crate::measure::check::Nearest;
+use crate::measure::dtype::Dtype;
+use crate::measure::epilogue::Epilogue;
+use crate::measure::random::Fill;
 
 /// Element types of a GEMM. New types are one implementation of this trait.
 pub trait Types: 'static {

@@ -7,7 +7,7 @@ use half::bf16;
 use rayon::prelude::*;
 
 use super::layer::{Layer, Shape, Step};
-use crate::bench::error::Result;
+use crate::measure::error::Result;
 
 /// Tokens that are looked at.
 const TOKENS: usize = 8;

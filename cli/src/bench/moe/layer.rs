@@ -8,9 +8,9 @@ use cutlet::{
 };
 use half::bf16;
 
-use crate::bench::error::Result;
-use crate::bench::random::{random, scaled};
-use crate::bench::setting::Setting;
+use crate::measure::error::Result;
+use crate::measure::random::{random, scaled};
+use crate::measure::setting::Setting;
 
 /// The extents of a layer.
 #[derive(Clone, Copy, Debug)]

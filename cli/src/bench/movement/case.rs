@@ -12,12 +12,13 @@ use half::{bf16, f16};
 
 use super::expected::{Expected, Source, Sums};
 use super::{Operation, Problem};
-use crate::bench::check::Check;
-use crate::bench::dtype::Dtype;
-use crate::bench::error::Result;
-use crate::bench::family::{Case, Contestant, Role, SetUp, rechecked};
-use crate::bench::random::{Fill, random};
-use crate::bench::setting::Setting;
+use crate::bench::family::SetUp;
+use crate::measure::case::{Case, Contestant, Role, rechecked};
+use crate::measure::check::Check;
+use crate::measure::dtype::Dtype;
+use crate::measure::error::Result;
+use crate::measure::random::{Fill, random};
+use crate::measure::setting::Setting;
 
 /// An element type of the operations.
 pub trait Element: Fill + AddElement + PooledElement + Float {}

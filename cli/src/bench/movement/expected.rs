@@ -8,8 +8,8 @@ use cutlet::{DeviceData, Stream, View};
 use cutlet_device::Float;
 
 use super::{Operation, Problem};
-use crate::bench::dtype::Dtype;
-use crate::bench::error::Result;
+use crate::measure::dtype::Dtype;
+use crate::measure::error::Result;
 
 /// Rows that are looked at.
 const ROWS: usize = 64;

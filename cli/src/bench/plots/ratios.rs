@@ -6,7 +6,7 @@ use super::axis::Axis;
 use super::{Group, HEADING, Key, Mark, heading, shape};
 use crate::bench::canvas::{Align, Canvas, Drawn, Picture, Type, color};
 use crate::bench::family::Row;
-use crate::bench::statistics::{Spread, Verdict};
+use crate::measure::statistics::{Spread, Verdict};
 
 const ROW: f64 = 23.0;
 const LEFT: f64 = 208.0;

@@ -26,14 +26,14 @@ use std::path::Path;
 use super::ratio;
 use super::{FILE, Figures, Measured, Outcome, Results, RowResult, SCHEMA};
 use crate::bench::cells::Cells;
-use crate::bench::check::Distance;
 use crate::bench::error::{Error, Result};
 use crate::bench::family::{Family, Row};
 use crate::bench::gather::{self, Gather};
 use crate::bench::gemm::{self, Gemm};
 use crate::bench::movement::{self, Movement};
-use crate::bench::statistics::Spread;
-use crate::bench::telemetry::Telemetry;
+use crate::measure::check::Distance;
+use crate::measure::statistics::Spread;
+use crate::measure::telemetry::Telemetry;
 use serde::Deserialize;
 
 /// The columns before those of the problem, which depend on the family.
@@ -434,12 +434,12 @@ fn spread(cells: &Cells, columns: [&str; 3]) -> Result<Spread, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::dtype::Dtype;
-    use crate::bench::family::Role;
     use crate::bench::machine::Machine;
-    use crate::bench::protocol::Protocol;
     use crate::bench::results::SuiteName;
-    use crate::bench::setting::Setting;
+    use crate::measure::case::Role;
+    use crate::measure::dtype::Dtype;
+    use crate::measure::protocol::Protocol;
+    use crate::measure::setting::Setting;
 
     fn row_of(entry: &str) -> Row {
         let entry = toml::from_str(entry).unwrap();

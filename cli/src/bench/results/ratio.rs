@@ -1,7 +1,7 @@
 //! Whether the ratios in results follow from the times beside them.
 
 use super::{Figures, Measured};
-use crate::bench::statistics::Spread;
+use crate::measure::statistics::Spread;
 
 /// How far a ratio may be from its bounds, relatively. Some stored times were computed from printed speeds of three
 /// digits.
@@ -75,7 +75,7 @@ fn rounded(figure: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::family::Role;
+    use crate::measure::case::Role;
 
     fn spread(median: f64, min: f64, max: f64) -> Spread {
         Spread { median, min, max }

@@ -7,8 +7,8 @@ use cutlet_cli::cublas::WORKSPACE_BYTES;
 use cutlet_host::Graph;
 use serde::{Deserialize, Serialize};
 
+use super::case::{Case, Contestant, Role};
 use super::error::{Error, Result};
-use super::family::{Case, Contestant, Role};
 use super::positive::{at_least_one, positive, positive_or_absent, zero_or_more};
 use super::setting::Setting;
 use super::statistics::Spread;
@@ -553,7 +553,7 @@ mod tests {
     use std::rc::Rc;
 
     use super::*;
-    use crate::bench::check::Check;
+    use crate::measure::check::Check;
     use cutlet::Device;
 
     /// A clock that only the contestants' runs advance.
