@@ -15,3 +15,4 @@ pub mod setting;
 pub mod statistics;
 pub mod stopwatch;
 pub mod telemetry;
+pub mod timer;

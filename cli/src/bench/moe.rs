@@ -13,9 +13,9 @@ use self::layer::{Layer, Shape, Step};
 use super::error::Result;
 use super::pytorch;
 use crate::backend::Backend;
-use crate::measure::protocol::Timer;
 use crate::measure::setting::Setting;
 use crate::measure::statistics::Spread;
+use crate::measure::timer::Timer;
 use crate::output::{complain, print_line};
 use crate::timed::extent;
 

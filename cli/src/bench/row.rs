@@ -5,14 +5,15 @@ use indicatif::ProgressBar;
 use super::family::{Family, Row, SetUp};
 use super::results::{Figures, Measured, Outcome, RowResult};
 use crate::backend::as_an_option;
-use crate::measure::case::{Case, Role};
+use crate::measure::case::{Case, Role, of_role};
 use crate::measure::check::Check;
 use crate::measure::error::{Error, Result};
-use crate::measure::protocol::{CHOICE, Finalists, Protocol, Timer, Times, of_role};
+use crate::measure::protocol::{CHOICE, Protocol};
 use crate::measure::random::random;
 use crate::measure::setting::Setting;
 use crate::measure::statistics::Spread;
 use crate::measure::telemetry::{Recorder, Telemetry};
+use crate::measure::timer::{Finalists, Timer, Times};
 
 /// Bytes of the copy that measures the memory.
 const COPY_BYTES: usize = 1 << 30;

@@ -18,9 +18,10 @@ use super::suite::{Suite, SuiteError};
 use super::table;
 use crate::measure::dtype::Dtype;
 use crate::measure::nvml::Nvml;
-use crate::measure::protocol::{Protocol, Timer};
+use crate::measure::protocol::Protocol;
 use crate::measure::setting::Setting;
 use crate::measure::telemetry::Recorder;
+use crate::measure::timer::Timer;
 use crate::output::print_line;
 
 /// The plan of a run.

@@ -94,6 +94,15 @@ impl Role {
     }
 }
 
+/// The numbers of the contestants of a role.
+pub fn of_role(contestants: &[Contestant], role: Role) -> Vec<usize> {
+    let numbered = contestants.iter().enumerate();
+    numbered
+        .filter(|(_, contestant)| contestant.role == role)
+        .map(|(number, _)| number)
+        .collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

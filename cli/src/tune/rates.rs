@@ -7,10 +7,10 @@ use half::bf16;
 
 use crate::measure::error::Error;
 use crate::measure::nvml::Nvml;
-use crate::measure::protocol::Timer;
 use crate::measure::random::random;
 use crate::measure::setting::Setting;
 use crate::measure::telemetry::Recorder;
+use crate::measure::timer::Timer;
 
 /// How often a copy is timed.
 const TIMES: usize = 20;

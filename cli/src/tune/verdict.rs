@@ -5,8 +5,8 @@ use std::fmt;
 use cutlet::{BetaKind, BiasAlong, Order, Precision, ProblemKey};
 
 use crate::measure::epilogue::Epilogue;
-use crate::measure::protocol::Times;
 use crate::measure::statistics::{Spread, Verdict};
+use crate::measure::timer::Times;
 
 /// A kernel must be faster than the estimated one by this factor. The fastest of many kernels seems a little faster
 /// than it is.
