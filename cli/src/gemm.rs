@@ -1,29 +1,28 @@
 //! `cutlet gemm`: one GEMM on random matrices, timed and checked.
 
 pub mod arithmetic;
+mod reference;
+mod report;
 
-use std::fmt;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use cutlet::{Buffer, Matrix, MatrixMut, Stream};
+use cutlet::{Buffer, DeviceData, Matrix, MatrixMut, Stream};
 use cutlet_host::Backend;
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
-use rayon::prelude::*;
-use serde::Serialize;
 
-use crate::deviation::{Deviation, Entry};
-use crate::host_memory::{self, room};
+use crate::deviation::Deviation;
+use crate::host_memory::{self, TooLittle, room};
 use crate::measure::dtype::Dtype;
 use crate::measure::epilogue::Epilogue;
-use crate::normal::generator;
 use crate::output::complain;
 use crate::timed::{TimedArgs, extent, extent_or_zero};
 use arithmetic::{Element, Factor, Stored};
-use cutlet_cli::cublas::{Compute, Cublas, CublasError, Major, Operand, Problem};
+use cutlet_cli::cublas::{self, Compute, Cublas, CublasError, Major, Operand, Problem};
+use report::Report;
 
 /// Multiply two random matrices and time it: C = activation(alpha·A·B + beta·C + bias).
 #[derive(Args, Debug)]
@@ -212,6 +211,9 @@ impl GemmArgs {
     }
 }
 
+/// Multiply-adds in f64 that take about a second.
+const QUICK: usize = 1 << 30;
+
 /// The order of a matrix in memory.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum Order {
@@ -222,99 +224,21 @@ enum Order {
     Col,
 }
 
+impl Order {
+    /// The number in memory of the element at a row and a column of a packed matrix.
+    fn index(self, [rows, columns]: [usize; 2], [i, j]: [usize; 2]) -> usize {
+        match self {
+            Order::Row => i * columns + j,
+            Order::Col => j * rows + i,
+        }
+    }
+}
+
 impl From<Order> for cutlet::Order {
     fn from(order: Order) -> Self {
         match order {
             Order::Row => cutlet::Order::RowMajor,
             Order::Col => cutlet::Order::ColMajor,
-        }
-    }
-}
-
-/// The report of a run.
-#[derive(Debug, Serialize)]
-struct Report {
-    backend: String,
-    dtype: &'static str,
-    c_dtype: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    precision: Option<String>,
-    m: usize,
-    n: usize,
-    k: usize,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    epilogue: String,
-    microseconds: f64,
-    tflops: f64,
-    cublas_microseconds: Option<f64>,
-    check: Option<Deviation>,
-}
-
-impl fmt::Display for Report {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Report {
-            dtype,
-            c_dtype,
-            precision,
-            m,
-            n,
-            k,
-            microseconds,
-            tflops,
-            ..
-        } = self;
-        writeln!(f, "backend  {}", self.backend)?;
-        let epilogue = match self.epilogue.as_str() {
-            "" => String::new(),
-            epilogue => format!(" {epilogue}"),
-        };
-        let into = match c_dtype == dtype {
-            true => String::new(),
-            false => format!(" into {c_dtype}"),
-        };
-        let precision = match precision {
-            Some(precision) => format!(" in {precision}"),
-            None => String::new(),
-        };
-        writeln!(
-            f,
-            "problem  {dtype}{into}{precision} {m} x {n} x {k}{epilogue}"
-        )?;
-        let unit = match *dtype {
-            "i8" => "TOP/s",
-            _ => "TFLOP/s",
-        };
-        write!(f, "time     {microseconds:.1} us, {tflops:.3} {unit}")?;
-        if let Some(cublas) = self.cublas_microseconds {
-            write!(
-                f,
-                "\ncuBLASLt {cublas:.1} us, {:.2}x its speed",
-                cublas / microseconds
-            )?;
-        }
-        let Some(check) = self.check else {
-            return Ok(());
-        };
-        if let Some(no_numbers) = check.no_numbers() {
-            return write!(f, "\nerror    {no_numbers}");
-        }
-        let Deviation {
-            relative,
-            max,
-            entries,
-            rightly_none,
-            ..
-        } = check;
-        write!(
-            f,
-            "\nerror    {relative:.2e} relative, {max:.2e} at most, of {entries} entries"
-        )?;
-        match rightly_none {
-            0 => Ok(()),
-            _ => write!(
-                f,
-                ", of which {rightly_none} are infinite or NaN as they must be"
-            ),
         }
     }
 }
@@ -354,35 +278,20 @@ struct Factors<F> {
 fn run_as<T: Element<D>, D: Stored>(
     args: &GemmArgs,
 ) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    let GemmArgs { m, n, k, .. } = *args;
     let factors = Factors {
         alpha: T::Factor::of(args.alpha)?,
         beta: T::Factor::of(args.beta)?,
     };
-    let (stream, seed) = (args.timed.stream()?, args.timed.seed);
-
-    // All memory is reserved before any of it is filled, so that a problem that is too large is refused at once.
+    let stream = args.timed.stream()?;
     host_memory::expect(host_bytes::<T, D>(args, stream.device().backend()))?;
-    let (mut a, mut b, mut c) = (room(m * k)?, room(k * n)?, room(m * n)?);
-    let mut bias = room(n)?;
-    a.extend(T::random(seed).take(m * k));
-    b.extend(T::random(seed.wrapping_add(1)).take(k * n));
-    if factors.beta == T::Factor::ZERO {
-        c.resize(m * n, D::nearest(f64::NAN));
-    } else {
-        c.extend(D::random(seed.wrapping_add(2)).take(m * n));
-    }
-    bias.extend(D::random(seed.wrapping_add(3)).take(n));
-    let (on_a, on_b) = (stream.upload(&a)?, stream.upload(&b)?);
-    let on_bias = Rc::new(stream.upload(&bias)?);
-    let mut on_c = stream.upload(&c)?;
+    let inputs = Inputs::<T, D>::random(args, factors.beta)?;
+    let mut on_device = inputs.upload(&stream)?;
 
-    let mut run = || multiply(&stream, args, factors, [&on_a, &on_b], &on_bias, &mut on_c);
-    run()?;
-    let found = stream.download(&on_c)?;
-    let mut run = || multiply(&stream, args, factors, [&on_a, &on_b], &on_bias, &mut on_c);
-    let time = args.timed.median(&stream, &mut run)?;
-    let cublas = cublas_time(&stream, args, factors, &on_a, &on_b, &on_bias);
+    multiply(&stream, args, factors, &mut on_device)?;
+    let found = stream.download(&on_device.c)?;
+    let again = || multiply(&stream, args, factors, &mut on_device);
+    let time = args.timed.median(&stream, again)?;
+    let cublas = cublas_time(&stream, args, factors, &on_device);
     let cublas = cublas.unwrap_or_else(|error| {
         // cutlet's own figures are worth a report.
         complain(format!("warning: cuBLASLt was not timed: {error}"));
@@ -390,37 +299,69 @@ fn run_as<T: Element<D>, D: Stored>(
     });
     let check = args
         .check
-        .then(|| deviation(args, factors, [&a, &b], &bias, &c, &found));
-    let precision = cutlet::Precision::from(args.precision);
-    let report = Report {
-        backend: stream.device().describe().to_string(),
-        dtype: args.dtype.name(),
-        c_dtype: args.c_dtype().name(),
-        precision: (args.precision != Precision::Exact).then(|| precision.to_string()),
-        m,
-        n,
-        k,
-        epilogue: match args.epilogue() {
-            none if none.is_none() => String::new(),
-            epilogue => epilogue.to_string(),
-        },
-        microseconds: time.as_secs_f64() * 1e6,
-        tflops: 2.0 * m as f64 * n as f64 * k as f64 / time.as_secs_f64() / 1e12,
-        cublas_microseconds: cublas.map(|time| time.as_secs_f64() * 1e6),
-        check,
-    };
+        .then(|| reference::deviation(args, factors, &inputs, &found));
+    let report = Report::new(args, &stream, time, cublas, check);
     args.timed.print(&report)?;
-    let tolerance = args.tolerance();
+    Ok(verdict(check, args.tolerance()))
+}
+
+/// The exit code. Prints what the check found to be wrong, if anything.
+fn verdict(check: Option<Deviation>, tolerance: f64) -> ExitCode {
     match check {
         Some(check) if !check.within(tolerance) => {
             let wrong = check.no_numbers().unwrap_or_else(|| {
                 format!("the result is further from the reference than {tolerance:.1e}")
             });
             complain(format!("error: {wrong}"));
-            Ok(ExitCode::FAILURE)
+            ExitCode::FAILURE
         }
-        _ => Ok(ExitCode::SUCCESS),
+        _ => ExitCode::SUCCESS,
     }
+}
+
+/// The matrices and the bias on the host.
+struct Inputs<T, D> {
+    a: Vec<T>,
+    b: Vec<T>,
+    c: Vec<D>,
+    bias: Vec<D>,
+}
+
+impl<T: Element<D>, D: Stored> Inputs<T, D> {
+    /// Random ones. A C that is not read is NaN. All memory is reserved before any of it is filled, so that a problem
+    /// that is too large is refused at once.
+    fn random(args: &GemmArgs, beta: T::Factor) -> Result<Self, TooLittle> {
+        let GemmArgs { m, n, k, .. } = *args;
+        let seed = args.timed.seed;
+        let (mut a, mut b, mut c) = (room(m * k)?, room(k * n)?, room(m * n)?);
+        let mut bias = room(n)?;
+        a.extend(T::random(seed).take(m * k));
+        b.extend(T::random(seed.wrapping_add(1)).take(k * n));
+        if beta == T::Factor::ZERO {
+            c.resize(m * n, D::nearest(f64::NAN));
+        } else {
+            c.extend(D::random(seed.wrapping_add(2)).take(m * n));
+        }
+        bias.extend(D::random(seed.wrapping_add(3)).take(n));
+        Ok(Inputs { a, b, c, bias })
+    }
+
+    fn upload(&self, stream: &Stream) -> cutlet::Result<OnDevice<T, D>> {
+        Ok(OnDevice {
+            a: stream.upload(&self.a)?,
+            b: stream.upload(&self.b)?,
+            c: stream.upload(&self.c)?,
+            bias: Rc::new(stream.upload(&self.bias)?),
+        })
+    }
+}
+
+/// The matrices and the bias on the device.
+struct OnDevice<T: DeviceData, D: DeviceData> {
+    a: Buffer<T>,
+    b: Buffer<T>,
+    c: Buffer<D>,
+    bias: Rc<Buffer<D>>,
 }
 
 /// Bytes of host memory that the data takes. The CPU backend's device memory is host memory too.
@@ -445,14 +386,12 @@ fn multiply<T: Element<D>, D: Stored>(
     stream: &Stream,
     args: &GemmArgs,
     factors: Factors<T::Factor>,
-    [a, b]: [&Buffer<T>; 2],
-    bias: &Buffer<D>,
-    c: &mut Buffer<D>,
+    data: &mut OnDevice<T, D>,
 ) -> cutlet::Result<()> {
     let GemmArgs { m, n, k, .. } = *args;
     let Factors { alpha, beta } = factors;
     let order = |order: Order| cutlet::Order::from(order);
-    let gemm = args.epilogue().gemm(bias);
+    let gemm = args.epilogue().gemm(&data.bias);
     let gemm = match &args.kernel {
         Some(kernel) => gemm.instance(kernel),
         None => gemm,
@@ -460,10 +399,10 @@ fn multiply<T: Element<D>, D: Stored>(
     gemm.precision(args.precision.into()).run(
         stream,
         alpha,
-        Matrix::packed(a, m, k, order(args.a))?,
-        Matrix::packed(b, k, n, order(args.b))?,
+        Matrix::packed(&data.a, m, k, order(args.a))?,
+        Matrix::packed(&data.b, k, n, order(args.b))?,
         beta,
-        MatrixMut::packed(c, m, n, order(args.c))?,
+        MatrixMut::packed(&mut data.c, m, n, order(args.c))?,
     )
 }
 
@@ -473,21 +412,38 @@ fn cublas_time<T: Element<D>, D: Stored>(
     stream: &Stream,
     args: &GemmArgs,
     factors: Factors<T::Factor>,
-    a: &Buffer<T>,
-    b: &Buffer<T>,
-    bias: &Rc<Buffer<D>>,
+    OnDevice { a, b, bias, .. }: &OnDevice<T, D>,
 ) -> Result<Option<Duration>, Box<dyn std::error::Error>> {
-    let GemmArgs { m, n, k, .. } = *args;
-    let Factors { alpha, beta } = factors;
-    if k == 0 {
-        // cuBLASLt has no product of nothing.
+    let Some(problem) = cublas_problem(args, factors) else {
         return Ok(None);
-    }
+    };
     let cublas = match Cublas::new(stream.device()) {
         Ok(cublas) => cublas,
         Err(CublasError::Missing { .. } | CublasError::NoGpu) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
+    let compute = match args.precision {
+        Precision::Tf32 => Compute::Tf32,
+        // cuBLASLt has no product of three.
+        Precision::Exact | Precision::Tf32x3 => T::COMPUTE,
+    };
+    let Some(epilogue) = cublas_epilogue(args, bias) else {
+        return Ok(None);
+    };
+    let matmul = match cublas.matmul_by::<T, D>(problem, compute, epilogue, 1) {
+        Ok(matmul) => matmul,
+        // cuBLASLt cannot read all rows, and has no algorithm for some products.
+        Err(CublasError::BadProblem(_)) => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let mut c = stream.zeroed::<D>(args.m * args.n)?;
+    let multiply = || matmul.run(stream, 0, a.view(), b.view(), &mut c.view_mut());
+    Ok(Some(args.timed.median(stream, multiply)?))
+}
+
+/// The product in cuBLASLt's terms; `None` if k is 0, which cuBLASLt refuses.
+fn cublas_problem<F: Factor>(args: &GemmArgs, factors: Factors<F>) -> Option<Problem> {
+    let GemmArgs { m, n, k, .. } = *args;
     let operand = |order: Order, rows: usize, columns: usize| match order {
         Order::Row => Operand {
             major: Major::Row,
@@ -498,137 +454,28 @@ fn cublas_time<T: Element<D>, D: Stored>(
             leading: rows,
         },
     };
-    let problem = Problem {
+    (k > 0).then(|| Problem {
         m,
         n,
         k,
         a: operand(args.a, m, k),
         b: operand(args.b, k, n),
         c: operand(args.c, m, n),
-        alpha: alpha.value(),
-        beta: beta.value(),
+        alpha: factors.alpha.value(),
+        beta: factors.beta.value(),
         batch: 1,
-    };
-    let compute = match args.precision {
-        Precision::Tf32 => Compute::Tf32,
-        // cuBLASLt has no product of three.
-        Precision::Exact | Precision::Tf32x3 => T::COMPUTE,
-    };
-    // cuBLASLt's bias has a number for each place in a contiguous run of C.
-    let Some(epilogue) = args
-        .epilogue()
-        .for_cublas(bias)
-        .filter(|_| !args.bias || matches!(args.c, Order::Row))
-    else {
-        return Ok(None);
-    };
-    let matmul = match cublas.matmul_by::<T, D>(problem, compute, epilogue, 1) {
-        Ok(matmul) => matmul,
-        // cuBLASLt cannot read all rows, and has no algorithm for some products.
-        Err(CublasError::BadProblem(_)) => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let mut c = stream.zeroed::<D>(m * n)?;
-    let mut multiply = || matmul.run(stream, 0, a.view(), b.view(), &mut c.view_mut());
-    Ok(Some(args.timed.median(stream, &mut multiply)?))
+    })
 }
 
-/// Entries of C that are compared where all would take too long.
-const SAMPLES: usize = 8192;
-/// Multiply-adds in f64 that take about a second.
-const QUICK: usize = 1 << 30;
-
-/// The step of a difference quotient, relative to the size of a sum's terms.
-const SMALL: f64 = 1e-6;
-
-fn deviation<T: Element<D>, D: Stored>(
+/// cuBLASLt's epilogue for the options; `None` if there is none. Its bias has a number for each place in a contiguous
+/// run of C.
+fn cublas_epilogue<D: Stored>(
     args: &GemmArgs,
-    factors: Factors<T::Factor>,
-    [a, b]: [&[T]; 2],
-    bias: &[D],
-    old: &[D],
-    found: &[D],
-) -> Deviation {
-    let GemmArgs { m, n, k, .. } = *args;
-    let Factors { alpha, beta } = factors;
-    let at = |order: Order, rows: usize, columns: usize, i: usize, j: usize| match order {
-        Order::Row => i * columns + j,
-        Order::Col => j * rows + i,
-    };
-    let entries: Vec<(usize, usize)> = if args.is_quick() {
-        (0..m * n).map(|entry| (entry / n, entry % n)).collect()
-    } else {
-        // Mistakes at edges show in the last row and column: they get half of the samples.
-        let mut random = generator(args.timed.seed);
-        (0..SAMPLES)
-            .map(|sample| match sample % 4 {
-                0 => (m - 1, random.usize(..n)),
-                1 => (random.usize(..m), n - 1),
-                _ => (random.usize(..m), random.usize(..n)),
-            })
-            .collect()
-    };
-    let activation = Epilogue {
-        bias: false,
-        ..args.epilogue()
-    };
-    let entries: Vec<Entry> = entries
-        .par_iter()
-        .map(|&(i, j)| {
-            let terms = (0..k)
-                .map(|l| a[at(args.a, m, k, i, l)].to_f64() * b[at(args.b, k, n, l, j)].to_f64());
-            let (product, squares) = terms.fold((0.0, 0.0), |(product, squares), term| {
-                (product + term, squares + term * term)
-            });
-            let entry = at(args.c, m, n, i, j);
-            let bias = if args.bias { bias[j].to_f64() } else { 0.0 };
-            let old = old[entry].to_f64();
-            let sum = T::Factor::reference(alpha, product, beta, old, bias);
-            let activated = |sum: f64| activation.apply(sum, 0.0);
-            let reference = activated(sum);
-            // Where the terms cancel, the sum's rounding is relative to the terms, and the activation passes it on.
-            let terms = alpha.value().abs() * squares.sqrt();
-            let passed_on = (activated(sum + SMALL * terms) - reference).abs() / SMALL;
-            let of_overflow = T::Factor::overflows(alpha, product, beta, old);
-            let compared = Entry {
-                found: found[entry].to_f64(),
-                reference,
-                scale: reference.abs().max(passed_on),
-            };
-            right_or_compared::<D>(compared, of_overflow.into_iter().map(activated))
-        })
-        .collect();
-    Deviation::of_entries(entries)
-}
-
-/// The entry as it is compared. One that is right though it is infinite, or made of an infinite term, is compared with
-/// itself, and is nothing that the errors of other entries are relative to.
-fn right_or_compared<D: Stored>(entry: Entry, mut of_overflow: impl Iterator<Item = f64>) -> Entry {
-    let Entry {
-        found,
-        reference,
-        scale,
-    } = entry;
-    let is_of_overflow =
-        of_overflow.any(|right| found == right || found.is_nan() && right.is_nan());
-    let is_rounded = found.is_infinite() && is_beyond::<D>(found, reference, scale);
-    match is_of_overflow || is_rounded {
-        true => Entry {
-            found,
-            reference: found,
-            scale: 0.0,
-        },
-        false => entry,
-    }
-}
-
-/// How far a sum near C's largest number may be from its reference, relative to its scale.
-const NEAR_THE_LARGEST: f64 = 1e-2;
-
-/// Whether a sum that is right may round to this infinity in C's type.
-fn is_beyond<D: Stored>(infinity: f64, reference: f64, scale: f64) -> bool {
-    let furthest = reference + (NEAR_THE_LARGEST * scale).copysign(infinity);
-    D::nearest(furthest).to_f64() == infinity
+    bias: &Rc<Buffer<D>>,
+) -> Option<cublas::Epilogue<D>> {
+    let has_bias = !args.bias || matches!(args.c, Order::Row);
+    let epilogue = args.epilogue().for_cublas(bias);
+    epilogue.filter(|_| has_bias)
 }
 
 #[cfg(test)]
@@ -640,19 +487,6 @@ mod tests {
     struct Alone {
         #[command(flatten)]
         gemm: GemmArgs,
-    }
-
-    #[test]
-    fn infinities_are_right_beyond_the_largest_number() {
-        let infinity = f64::INFINITY;
-        let is_right = |of, reference: f64| is_beyond::<f16>(of, reference, reference.abs());
-        assert!(
-            is_right(infinity, 1e6) && is_right(infinity, 65000.0) && is_right(-infinity, -1e6)
-        );
-        assert!(
-            !is_right(infinity, 60000.0) && !is_right(infinity, -1e6) && !is_right(-infinity, 1.0)
-        );
-        assert!(is_beyond::<f32>(infinity, 1e39, 1e39) && !is_beyond::<f32>(infinity, 1e38, 1e38));
     }
 
     #[test]

@@ -1,0 +1,132 @@
+//! The reference of C in f64, and how far a result is from it.
+
+use rayon::prelude::*;
+
+use super::arithmetic::{Element, Factor, Stored};
+use super::{Factors, GemmArgs, Inputs};
+use crate::deviation::{Deviation, Entry};
+use crate::measure::epilogue::Epilogue;
+use crate::normal::generator;
+
+/// Entries of C that are compared where all would take too long.
+const SAMPLES: usize = 8192;
+/// The step of a difference quotient, relative to the size of a sum's terms.
+const SMALL: f64 = 1e-6;
+
+/// How far the entries of `found` that are compared are from their references.
+pub fn deviation<T: Element<D>, D: Stored>(
+    args: &GemmArgs,
+    factors: Factors<T::Factor>,
+    inputs: &Inputs<T, D>,
+    found: &[D],
+) -> Deviation {
+    let entries: Vec<Entry> = places(args)
+        .par_iter()
+        .map(|&place| compared(args, factors, inputs, found, place))
+        .collect();
+    Deviation::of_entries(entries)
+}
+
+/// The rows and columns of the entries that are compared: all if that is quick, else samples. Mistakes at edges show in
+/// the last row and column: they get half of the samples.
+fn places(args: &GemmArgs) -> Vec<(usize, usize)> {
+    let GemmArgs { m, n, .. } = *args;
+    if args.is_quick() {
+        return (0..m * n).map(|entry| (entry / n, entry % n)).collect();
+    }
+    let mut random = generator(args.timed.seed);
+    (0..SAMPLES)
+        .map(|sample| match sample % 4 {
+            0 => (m - 1, random.usize(..n)),
+            1 => (random.usize(..m), n - 1),
+            _ => (random.usize(..m), random.usize(..n)),
+        })
+        .collect()
+}
+
+/// An entry with its reference and its scale.
+fn compared<T: Element<D>, D: Stored>(
+    args: &GemmArgs,
+    factors: Factors<T::Factor>,
+    Inputs { a, b, c, bias }: &Inputs<T, D>,
+    found: &[D],
+    (i, j): (usize, usize),
+) -> Entry {
+    let GemmArgs { m, n, k, .. } = *args;
+    let Factors { alpha, beta } = factors;
+    let terms = (0..k).map(|l| {
+        a[args.a.index([m, k], [i, l])].to_f64() * b[args.b.index([k, n], [l, j])].to_f64()
+    });
+    let (product, squares) = terms.fold((0.0, 0.0), |(product, squares), term| {
+        (product + term, squares + term * term)
+    });
+    let entry = args.c.index([m, n], [i, j]);
+    let bias = if args.bias { bias[j].to_f64() } else { 0.0 };
+    let old = c[entry].to_f64();
+    let activation = Epilogue {
+        bias: false,
+        ..args.epilogue()
+    };
+    let activated = |sum: f64| activation.apply(sum, 0.0);
+    let sum = T::Factor::reference(alpha, product, beta, old, bias);
+    let reference = activated(sum);
+    // Where the terms cancel, the sum's rounding is relative to the terms, and the activation passes it on.
+    let terms = alpha.value().abs() * squares.sqrt();
+    let passed_on = (activated(sum + SMALL * terms) - reference).abs() / SMALL;
+    let of_overflow = T::Factor::overflows(alpha, product, beta, old);
+    let compared = Entry {
+        found: found[entry].to_f64(),
+        reference,
+        scale: reference.abs().max(passed_on),
+    };
+    right_or_compared::<D>(compared, of_overflow.into_iter().map(activated))
+}
+
+/// The entry as it is compared. One that is right though it is infinite, or made of an infinite term, is compared with
+/// itself, and is nothing that the errors of other entries are relative to.
+fn right_or_compared<D: Stored>(entry: Entry, mut of_overflow: impl Iterator<Item = f64>) -> Entry {
+    let Entry {
+        found,
+        reference,
+        scale,
+    } = entry;
+    let is_of_overflow =
+        of_overflow.any(|right| found == right || found.is_nan() && right.is_nan());
+    let is_rounded = found.is_infinite() && is_beyond::<D>(found, reference, scale);
+    match is_of_overflow || is_rounded {
+        true => Entry {
+            found,
+            reference: found,
+            scale: 0.0,
+        },
+        false => entry,
+    }
+}
+
+/// How far a sum near C's largest number may be from its reference, relative to its scale.
+const NEAR_THE_LARGEST: f64 = 1e-2;
+
+/// Whether a sum that is right may round to this infinity in C's type.
+fn is_beyond<D: Stored>(infinity: f64, reference: f64, scale: f64) -> bool {
+    let furthest = reference + (NEAR_THE_LARGEST * scale).copysign(infinity);
+    D::nearest(furthest).to_f64() == infinity
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use half::f16;
+
+    #[test]
+    fn infinities_are_right_beyond_the_largest_number() {
+        let infinity = f64::INFINITY;
+        let is_right = |of, reference: f64| is_beyond::<f16>(of, reference, reference.abs());
+        assert!(
+            is_right(infinity, 1e6) && is_right(infinity, 65000.0) && is_right(-infinity, -1e6)
+        );
+        assert!(
+            !is_right(infinity, 60000.0) && !is_right(infinity, -1e6) && !is_right(-infinity, 1.0)
+        );
+        assert!(is_beyond::<f32>(infinity, 1e39, 1e39) && !is_beyond::<f32>(infinity, 1e38, 1e38));
+    }
+}
