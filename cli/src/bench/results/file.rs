@@ -127,6 +127,18 @@ impl Results {
     /// The results in the text of a CSV file.
     fn from_csv(text: &str) -> Result<Results, String> {
         let mut results = facts(text)?;
+        let ratio_lines = results.read_rows(text)?;
+        for (result, line) in results.rows.iter().zip(ratio_lines) {
+            if let Some(found) = result.measured().and_then(ratio::contradiction) {
+                return Err(format!("line {line}: {found}; {FIX}"));
+            }
+        }
+        results.expect_whole()?;
+        Ok(results)
+    }
+
+    /// Reads the lines after the header. Returns the line of each problem's ratios.
+    fn read_rows(&mut self, text: &str) -> Result<Vec<u64>, String> {
         let mut reader = csv::ReaderBuilder::new()
             .comment(Some(b'#'))
             .from_reader(text.as_bytes());
@@ -134,7 +146,6 @@ impl Results {
         let header = reader.headers().map_err(unreadable)?.clone();
         // Lines of a problem need not follow each other: a spreadsheet may have sorted them.
         let mut numbers = BTreeMap::new();
-        // The line of each problem's ratios.
         let mut ratio_lines = Vec::new();
         for record in reader.records() {
             let record = record.map_err(unreadable)?;
@@ -142,49 +153,55 @@ impl Results {
             let cells = Cells::new(header.iter().zip(&record));
             let wrong = |found: String| format!("line {line}: {found}; {FIX}");
             let row = row(&cells).map_err(wrong)?;
-            let next = results.rows.len();
+            let next = self.rows.len();
             let number = *numbers.entry(row.id.clone()).or_insert(next);
             if number == next {
                 ratio_lines.push(line);
-                results.rows.push(RowResult {
-                    suite: cells.text("suite").to_string(),
-                    outcome: Outcome::Measured(Box::new(Measured {
-                        contestants: Vec::new(),
-                        ratio: None,
-                        sustained_ratio: None,
-                        passed_over: Vec::new(),
-                        telemetry: None,
-                    })),
-                    row,
-                });
+                self.rows
+                    .push(without_contestants(row, cells.text("suite")));
             }
-            add(&mut results.rows[number], &cells).map_err(wrong)?;
+            add(&mut self.rows[number], &cells).map_err(wrong)?;
             if !cells.text("ratio").is_empty() {
                 ratio_lines[number] = line;
             }
         }
-        for (result, line) in results.rows.iter().zip(ratio_lines) {
-            if let Some(found) = result.measured().and_then(ratio::contradiction) {
-                return Err(format!("line {line}: {found}; {FIX}"));
-            }
-        }
-        let without_figures = results.rows.iter().find(|result| {
-            let measured = result.measured();
-            measured.is_some_and(|measured| measured.contestants.is_empty())
-        });
-        let (rows, planned) = (results.rows.len(), results.planned_rows);
+        Ok(ratio_lines)
+    }
+
+    /// Refuses more rows than planned, and rows without a contestant.
+    fn expect_whole(&self) -> Result<(), String> {
+        let (rows, planned) = (self.rows.len(), self.planned_rows);
         if planned < rows {
             return Err(format!(
                 "planned_rows is {planned}, but there are {rows} rows; {FIX}"
             ));
         }
+        let without_figures = self.rows.iter().find(|result| {
+            let measured = result.measured();
+            measured.is_some_and(|measured| measured.contestants.is_empty())
+        });
         match without_figures {
             Some(result) => Err(format!(
                 "{} has no contestant that was measured; {FIX}",
                 result.row.id
             )),
-            None => Ok(results),
+            None => Ok(()),
         }
+    }
+}
+
+/// A row before its first contestant was read.
+fn without_contestants(row: Row, suite: &str) -> RowResult {
+    RowResult {
+        suite: suite.to_string(),
+        row,
+        outcome: Outcome::Measured(Box::new(Measured {
+            contestants: Vec::new(),
+            ratio: None,
+            sustained_ratio: None,
+            passed_over: Vec::new(),
+            telemetry: None,
+        })),
     }
 }
 
