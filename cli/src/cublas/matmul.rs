@@ -231,6 +231,34 @@ impl Cublas {
         self.bind()?;
         // `run` checks the buffers.
         let shape = problem.column_major([usize::MAX; 3])?;
+        let operation = self.operation(&shape, compute, &epilogue)?;
+        let layout = |cuda_type, stored| layout(self.library, cuda_type, stored, problem.batch);
+        let first = layout(T::CUDA_TYPE, shape.first)?;
+        let second = layout(T::CUDA_TYPE, shape.second)?;
+        let result = layout(D::CUDA_TYPE, shape.result)?;
+        let heuristics = self.heuristics(top, [&operation, &first, &second, &result, &result])?;
+        Ok(Matmul {
+            cublas: self,
+            problem,
+            factors: [problem.alpha, problem.beta].map(|value| compute.factor(value)),
+            shape,
+            operation,
+            first,
+            second,
+            result,
+            heuristics,
+            _bias: epilogue.bias,
+            elements: PhantomData,
+        })
+    }
+
+    /// The descriptor of a product.
+    fn operation<D: Element>(
+        &self,
+        shape: &ColumnMajor,
+        compute: Compute,
+        epilogue: &Epilogue<D>,
+    ) -> Result<Described<'_>, CublasError> {
         let library = self.library;
         let operation =
             Described::new(library.lt_desc_destroy, "cublasLtMatmulDescCreate", |out| {
@@ -258,24 +286,7 @@ impl Cublas {
             }
             operation.set(library, BIAS_POINTER, &bias.view().address())?;
         }
-        let layout = |cuda_type, stored| layout(library, cuda_type, stored, problem.batch);
-        let first = layout(T::CUDA_TYPE, shape.first)?;
-        let second = layout(T::CUDA_TYPE, shape.second)?;
-        let result = layout(D::CUDA_TYPE, shape.result)?;
-        let heuristics = self.heuristics(top, [&operation, &first, &second, &result, &result])?;
-        Ok(Matmul {
-            cublas: self,
-            problem,
-            factors: [problem.alpha, problem.beta].map(|value| compute.factor(value)),
-            shape,
-            operation,
-            first,
-            second,
-            result,
-            heuristics,
-            _bias: epilogue.bias,
-            elements: PhantomData,
-        })
+        Ok(operation)
     }
 
     fn heuristics(
