@@ -75,8 +75,9 @@ pub struct LayoutArgs {
     #[arg(long, conflicts_with_all = ["table", "annotated", "tv", "svg", "latex"])]
     json: bool,
 
-    /// Count the bank conflicts of the first warp's accesses to shared memory, for elements of BITS bits: 1, 2, 4, 8, 16,
-    /// 32, 64 or 128. The first mode is the thread, all others are its values. The first 32 threads are the first warp.
+    /// Count the bank conflicts of the first warp's accesses to shared memory, for elements of BITS bits: 1, 2, 4, 8,
+    /// 16, 32, 64 or 128. The first mode is the thread, all others are its values. The first 32 threads are the first
+    /// warp.
     #[arg(long, value_name = "BITS")]
     banks: Option<i64>,
 

@@ -3,8 +3,8 @@
 use cutlet_kernels::fill;
 use fastrand::Rng;
 
-/// The generator of a seed. Generators of neighbouring seeds have nothing in common: [`Rng::with_seed`] alone would make
-/// correlated ones, and products of their numbers would have sums that are far too large.
+/// The generator of a seed. Generators of neighbouring seeds have nothing in common: [`Rng::with_seed`] alone would
+/// make correlated ones, and products of their numbers would have sums that are far too large.
 pub fn generator(seed: u64) -> Rng {
     Rng::with_seed(fill::bits(seed, 0))
 }

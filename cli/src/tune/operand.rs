@@ -1,5 +1,5 @@
-//! Where the matrices of an operand lie: sets of one matrix, or of those of a batch, one after the other in a buffer, each
-//! with the alignment of a key.
+//! Where the matrices of an operand lie: sets of one matrix, or of those of a batch, one after the other in a buffer,
+//! each with the alignment of a key.
 
 use std::ops::Range;
 
