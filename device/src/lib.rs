@@ -13,6 +13,7 @@
 //! | stores of several threads to one element | [`RedAdd`], [`Relaxed`] |
 //! | signals between blocks | [`atomic_load`], [`atomic_store`], [`wait_until`], [`thread_fence`] |
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
+//! | 8-bit floats | [`fp8`] |
 //! | instructions of Ampere and newer: `cp.async`, `ldmatrix`, `mma.sync` | [`sm80`] |
 //! | instructions of Hopper: TMA, `wgmma`, clusters | [`sm90`] |
 //! | parts of kernels: schedulers, pipelines, reductions | [`collective`] |
@@ -43,6 +44,7 @@ mod device_data;
 mod engine;
 #[cfg(target_arch = "nvptx64")]
 mod entry;
+pub mod fp8;
 mod global;
 mod index;
 mod kernel;

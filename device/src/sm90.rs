@@ -18,7 +18,6 @@ mod cluster;
 mod dependent_launch;
 mod descriptor;
 mod elect;
-mod float8;
 mod mbarrier;
 mod operand;
 mod proxy;
@@ -38,7 +37,6 @@ pub use cluster::{
 pub use dependent_launch::{grid_dependency_wait, launch_dependents};
 pub use descriptor::{MatrixDescriptor, Operand, OperandA, OperandB, OperandKind};
 pub use elect::elect_one;
-pub use float8::{F8E4M3, F8E5M2};
 pub use mbarrier::Mbarrier;
 pub use proxy::{fence_async_shared, fence_mbarrier_init};
 pub use reduce_add::ReduceAdd;

@@ -5,7 +5,8 @@ use cudarc::driver::sys::{
     CUtensorMapL2promotion, CUtensorMapSwizzle,
 };
 use cutlet_device::DeviceData;
-use cutlet_device::sm90::{F8E4M3, F8E5M2, TensorMap, TmaBox};
+use cutlet_device::fp8::{F8E4M3, F8E5M2};
+use cutlet_device::sm90::{TensorMap, TmaBox};
 use cutlet_simt::TensorMapModel;
 use half::{bf16, f16};
 

@@ -1,6 +1,6 @@
 //! fill: random numbers in memory, as inputs for measurements. They depend on seed and index alone.
 
-use cutlet_device::sm90::F8E4M3;
+use cutlet_device::fp8::F8E4M3;
 use cutlet_device::{
     DeviceData, Float, GlobalMut, ThreadGroup, ThreadIdx, block_idx, fma, instantiate, log2_approx,
     rsqrt_approx, thread_idx,

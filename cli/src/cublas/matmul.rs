@@ -6,7 +6,7 @@ use std::ptr;
 use std::rc::Rc;
 
 use cutlet_device::DeviceData;
-use cutlet_device::sm90::F8E4M3;
+use cutlet_device::fp8::F8E4M3;
 use cutlet_host::{Buffer, Stream, View, ViewMut};
 use half::{bf16, f16};
 

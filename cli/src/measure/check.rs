@@ -2,7 +2,7 @@
 
 use cutlet::{Stream, View};
 use cutlet_device::DeviceData;
-use cutlet_device::sm90::F8E4M3;
+use cutlet_device::fp8::F8E4M3;
 use cutlet_host::PinnedBuffer;
 use half::{bf16, f16};
 use rayon::prelude::*;

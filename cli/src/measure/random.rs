@@ -1,7 +1,7 @@
 //! Random inputs, made on the device.
 
 use cutlet::{Buffer, Stream};
-use cutlet_device::sm90::F8E4M3;
+use cutlet_device::fp8::F8E4M3;
 use cutlet_device::{GlobalMut, Kernel};
 use cutlet_kernels::fill::{self, ROW, Random};
 use half::{bf16, f16};

@@ -1,9 +1,9 @@
 //! `mma.sync`: a kernel for each type of operands, and the conversion to tf32.
 
+use cutlet_device::fp8::{F8E4M3, F8E5M2};
 use cutlet_device::sm80::{
     Mma884F64, Mma1688F64, Mma1688Tf32, Mma16816, Mma16816F64, Mma16832, WarpMma, to_tf32,
 };
-use cutlet_device::sm90::{F8E4M3, F8E5M2};
 use cutlet_device::{GlobalMut, kernel, thread_idx};
 use cutlet_layout_core::Fragment;
 use half::{bf16, f16};

@@ -1,8 +1,9 @@
 //! `wgmma`: a kernel for each pair of types of the device crate's table, with every N in every major.
 
+use cutlet_device::fp8::{F8E4M3, F8E5M2};
 use cutlet_device::sm90::{
-    Accumulator, F8E4M3, F8E5M2, KMajor, MatrixDescriptor, MnMajor, OperandA, OperandB, Wgmma,
-    WgmmaInstruction, warpgroup_arrive, warpgroup_wait,
+    Accumulator, KMajor, MatrixDescriptor, MnMajor, OperandA, OperandB, Wgmma, WgmmaInstruction,
+    warpgroup_arrive, warpgroup_wait,
 };
 use cutlet_device::{__wgmma_n, __wgmma_types, GlobalMut, MmaInstruction, kernel};
 use cutlet_layout_core::Fragment;

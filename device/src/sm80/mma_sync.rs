@@ -11,7 +11,7 @@ use half::{bf16, f16};
 
 use crate::MmaInstruction;
 #[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_89"))]
-use crate::sm90::{F8E4M3, F8E5M2};
+use crate::fp8::{F8E4M3, F8E5M2};
 
 /// A matrix instruction of a warp.
 ///
@@ -225,7 +225,7 @@ mod imp {
     use half::{bf16, f16};
 
     use crate::Float;
-    use crate::sm90::{F8E4M3, F8E5M2};
+    use crate::fp8::{F8E4M3, F8E5M2};
 
     /// The bits of a 32-bit float that tf32 lacks.
     const BELOW_TF32: u32 = 0x1FFF;

@@ -10,8 +10,9 @@ use cutlet_layout_core::{Fragment, ThreadValue, Tv, WgmmaC};
 use half::{bf16, f16};
 
 use super::descriptor::{MatrixDescriptor, OperandA, OperandB};
-use super::{F8E4M3, F8E5M2, KMajor, Major};
+use super::{KMajor, Major};
 use crate::MmaInstruction;
+use crate::fp8::{F8E4M3, F8E5M2};
 
 /// The instruction `wgmma` with 64 × `N` accumulators in `f32`, for operands of `TA` and `TB`. `N` is 8 to 256, in
 /// steps of 8.
@@ -530,9 +531,10 @@ mod imp {
     pub use cutlet_simt::{wgmma_commit as commit, wgmma_fence as fence};
     use half::{bf16, f16};
 
-    use super::super::{F8E4M3, F8E5M2, Major};
+    use super::super::Major;
     use super::{Accumulator, WgmmaInstruction};
     use crate::DeviceData;
+    use crate::fp8::{F8E4M3, F8E5M2};
 
     /// The CPU model of an instruction.
     pub trait Instruction {

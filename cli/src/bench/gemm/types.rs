@@ -3,7 +3,7 @@
 use cutlet::{Gemm, MatrixBatch, MatrixBatchMut, Order, Precision, Stream};
 use cutlet_cli::cublas::{Compute, Element};
 use cutlet_device::DeviceData;
-use cutlet_device::sm90::F8E4M3;
+use cutlet_device::fp8::F8E4M3;
 use cutlet_host::Backend;
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};

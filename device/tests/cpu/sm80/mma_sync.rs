@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use cutlet_device::fp8::{F8E4M3, F8E5M2};
 use cutlet_device::sm80::*;
-use cutlet_device::sm90::{F8E4M3, F8E5M2};
 use cutlet_device::{DeviceData, thread_idx};
 use cutlet_layout_core::{Fragment, Layout, Mma, StaticLayout};
 use half::{bf16, f16};

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use cutlet_device::fp8::{F8E4M3, F8E5M2};
 use cutlet_device::sm90::*;
 use cutlet_device::{SharedMemory, sync_threads, thread_idx};
 use cutlet_layout_core::{StaticLayout, StaticSwizzle, each};
