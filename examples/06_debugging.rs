@@ -1,7 +1,7 @@
 //! The CPU backend as a debugger: a race, an access out of bounds and bank conflicts, each found by a launch.
 
 use cutlet::{Device, Result};
-use cutlet_device::sm90::SharedTile;
+use cutlet_device::tile::SharedTile;
 use cutlet_device::{
     Global, GlobalMut, PtxLibrary, SharedArray, ThreadGroup, ThreadIdx, kernel, sync_threads,
     thread_idx,

@@ -14,6 +14,7 @@
 //! | signals between blocks | [`atomic_load`], [`atomic_store`], [`wait_until`], [`thread_fence`] |
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
 //! | 8-bit floats | [`fp8`] |
+//! | tiles in shared memory, their layouts and swizzles | [`tile`] |
 //! | instructions of Ampere and newer: `cp.async`, `ldmatrix`, `mma.sync` | [`sm80`] |
 //! | instructions of Hopper: TMA, `wgmma`, clusters | [`sm90`] |
 //! | parts of kernels: schedulers, pipelines, reductions | [`collective`] |
@@ -61,6 +62,7 @@ mod shuffle;
 pub mod sm80;
 pub mod sm90;
 mod sync;
+pub mod tile;
 mod vector;
 mod vote;
 

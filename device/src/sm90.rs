@@ -2,8 +2,7 @@
 //!
 //! | topic | functions and types |
 //! |---|---|
-//! | tiles in shared memory | [`SharedTile`], [`KMajorTile`], [`MnMajorTile`] |
-//! | tensor memory access | [`TensorMap`], [`SharedTile::load`], [`SharedTile::store`], [`tma_load`], [`tma_store`], [`tma_store_commit`], [`tma_store_wait_read`] |
+//! | tensor memory access | [`TensorMap`], [`SharedTile::load`](crate::tile::SharedTile::load), [`SharedTile::store`](crate::tile::SharedTile::store), [`tma_load`], [`tma_store`], [`tma_store_commit`], [`tma_store_wait_read`] |
 //! | mbarriers | [`Mbarrier`] |
 //! | matrix instructions | [`Wgmma`], [`WgmmaGroup`], [`Accumulator`], [`warpgroup_arrive`], [`warpgroup_wait`] |
 //! | stores from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
@@ -23,7 +22,6 @@ mod operand;
 mod proxy;
 mod reduce_add;
 mod registers;
-mod shared_tile;
 mod stmatrix;
 mod tensor_map;
 mod tma;
@@ -41,10 +39,6 @@ pub use mbarrier::Mbarrier;
 pub use proxy::{fence_async_shared, fence_mbarrier_init};
 pub use reduce_add::ReduceAdd;
 pub use registers::{decrease_registers, increase_registers};
-pub use shared_tile::{
-    KMajor, KMajorTile, Major, MnMajor, MnMajorTile, OperandLayout, OperandTile, SharedTile,
-    SwizzleSpan, TmaLayout, swizzle_source, tile_layout,
-};
 pub use stmatrix::{Float16, stmatrix, stmatrix_transposed, store_accumulator};
 pub use tensor_map::{TensorMap, prefetch_tensor_map};
 pub use tma::{

@@ -78,7 +78,7 @@ pub enum L2Promotion {
 ///
 /// ```
 /// # fn main() -> cutlet_host::Result<()> {
-/// use cutlet_device::sm90::KMajorTile;
+/// use cutlet_device::tile::KMajorTile;
 /// use cutlet_host::{Device, TensorMapSpec};
 ///
 /// let stream = Device::cpu().stream()?;

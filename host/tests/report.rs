@@ -1,6 +1,6 @@
 //! Reports of the CPU backend: known costs of known accesses.
 
-use cutlet_device::sm90::SharedTile;
+use cutlet_device::tile::SharedTile;
 use cutlet_device::{
     Global, GlobalMut, PtxLibrary, Threads, block_idx, kernel, sync_threads, thread_idx,
 };

@@ -1,6 +1,6 @@
 //! transpose: through a swizzled tile in shared memory, so that reads and writes are coalesced.
 
-use cutlet_device::sm90::SharedTile;
+use cutlet_device::tile::SharedTile;
 use cutlet_device::{Global, GlobalMut, block_idx, kernel, sync_threads, thread_idx};
 use cutlet_layout_core::{ColMajor, L, RowMajor, Sw, Tensor, Tv};
 

@@ -2,9 +2,10 @@
 
 use cutlet_device::fp8::{F8E4M3, F8E5M2};
 use cutlet_device::sm90::{
-    Accumulator, KMajor, MatrixDescriptor, MnMajor, OperandA, OperandB, Wgmma, WgmmaInstruction,
-    warpgroup_arrive, warpgroup_wait,
+    Accumulator, MatrixDescriptor, OperandA, OperandB, Wgmma, WgmmaInstruction, warpgroup_arrive,
+    warpgroup_wait,
 };
+use cutlet_device::tile::{KMajor, MnMajor};
 use cutlet_device::{__wgmma_n, __wgmma_types, GlobalMut, MmaInstruction, kernel};
 use cutlet_layout_core::Fragment;
 use half::{bf16, f16};

@@ -5,7 +5,8 @@ use cutlet_layout_core::{StaticLayout, StaticSwizzle, TileIndex};
 use core::marker::PhantomData;
 
 use super::{StageCount, StageIdx};
-use crate::sm90::{Operand, OperandA, OperandB, SharedTile, WgmmaInstruction};
+use crate::sm90::{Operand, OperandA, OperandB, WgmmaInstruction};
+use crate::tile::SharedTile;
 use crate::{DeviceData, SharedMemory, SharedStorage};
 
 /// Consecutive tiles: one for each stage of a [`Pipeline`](super::Pipeline), or one for each warpgroup. `S` is their

@@ -9,7 +9,7 @@ use core::marker::PhantomData;
 
 use cutlet_layout_core::{Coord, StaticSwizzle};
 
-use crate::sm90::{SharedTile, TmaLayout};
+use crate::tile::{SharedTile, TmaLayout};
 use crate::{DeviceData, GlobalMut, Shared, WARP_SIZE, funnel_shift_right, lane_idx};
 
 /// The most rows that a warp stores: those of its accumulators.

@@ -21,8 +21,7 @@ use core::marker::PhantomData;
 use cutlet_layout_core::{Layout, StaticLayout, StaticSwizzle, TileIndex};
 
 use crate::DeviceData;
-
-use super::{Major, SharedTile};
+use crate::tile::{Major, SharedTile};
 
 /// An operand of an instruction: [`OperandA`] or [`OperandB`].
 pub trait OperandKind: Copy + 'static {
@@ -88,7 +87,8 @@ impl<Q> MatrixDescriptor<Q> {
 /// A tile in shared memory as operand `Q`. It makes the descriptors of the parts that instructions read.
 ///
 /// ```
-/// use cutlet_device::sm90::{OperandLayout, KMajor, Operand, OperandA, OperandB, SwizzleSpan, Wgmma};
+/// use cutlet_device::sm90::{Operand, OperandA, OperandB, Wgmma};
+/// use cutlet_device::tile::{KMajor, OperandLayout, SwizzleSpan};
 /// use cutlet_layout_core::{L, NoSwizzle};
 /// use half::bf16;
 ///
@@ -222,7 +222,7 @@ const fn span_bytes<T, W: StaticSwizzle>() -> i64 {
     let span = ((bytes >> 7) + 1) * 16;
     assert!(
         W::SHIFT == 3 && bytes & 0x7F == 0 && matches!(span, 32 | 64 | 128),
-        "wgmma: swizzles span 128, 64 or 32 bytes (bits 7, 8, 9 of the address are xored into bits 4, 5, 6), and this swizzle does not: use sm90::SwizzleSpan"
+        "wgmma: swizzles span 128, 64 or 32 bytes (bits 7, 8, 9 of the address are xored into bits 4, 5, 6), and this swizzle does not: use tile::SwizzleSpan"
     );
     span as i64
 }

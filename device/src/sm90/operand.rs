@@ -2,9 +2,10 @@
 
 use cutlet_layout_core::{StaticLayout, StaticSwizzle};
 
+use super::WgmmaInstruction;
 use super::descriptor::{Operand, OperandA, OperandB, OperandKind};
-use super::{SharedTile, WgmmaInstruction};
 use crate::DeviceData;
+use crate::tile::SharedTile;
 
 impl<I: WgmmaInstruction> OperandKind for OperandA<I> {
     type Element = I::A;

@@ -7,7 +7,8 @@ use cutlet_layout_core::{
 };
 use half::{bf16, f16};
 
-use super::{SharedTile, WarpgroupThread, WgmmaInstruction};
+use super::{WarpgroupThread, WgmmaInstruction};
+use crate::tile::SharedTile;
 use crate::{DeviceData, Float, Shared};
 
 /// A 16-bit float, of which a register holds a pair.

@@ -10,10 +10,9 @@
 
 use cutlet_layout_core::TileIndex;
 
-use crate::{DeviceData, Shared};
-
-use super::shared_tile::{SharedTile, TmaLayout};
 use super::{Mbarrier, Multicast, TensorMap};
+use crate::tile::{SharedTile, TmaLayout};
+use crate::{DeviceData, Shared};
 
 /// How long the L2 cache should keep the data of a load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

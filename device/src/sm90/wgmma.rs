@@ -10,9 +10,9 @@ use cutlet_layout_core::{Fragment, ThreadValue, Tv, WgmmaC};
 use half::{bf16, f16};
 
 use super::descriptor::{MatrixDescriptor, OperandA, OperandB};
-use super::{KMajor, Major};
 use crate::MmaInstruction;
 use crate::fp8::{F8E4M3, F8E5M2};
+use crate::tile::{KMajor, Major};
 
 /// The instruction `wgmma` with 64 × `N` accumulators in `f32`, for operands of `TA` and `TB`. `N` is 8 to 256, in
 /// steps of 8.
@@ -24,7 +24,8 @@ use crate::fp8::{F8E4M3, F8E5M2};
 /// | [`F8E4M3`] or [`F8E5M2`] each | 32 | K |
 ///
 /// ```
-/// use cutlet_device::sm90::{KMajor, MnMajor, Wgmma};
+/// use cutlet_device::sm90::Wgmma;
+/// use cutlet_device::tile::{KMajor, MnMajor};
 /// use cutlet_device::MmaInstruction;
 /// use half::bf16;
 ///
@@ -531,10 +532,10 @@ mod imp {
     pub use cutlet_simt::{wgmma_commit as commit, wgmma_fence as fence};
     use half::{bf16, f16};
 
-    use super::super::Major;
     use super::{Accumulator, WgmmaInstruction};
     use crate::DeviceData;
     use crate::fp8::{F8E4M3, F8E5M2};
+    use crate::tile::Major;
 
     /// The CPU model of an instruction.
     pub trait Instruction {

@@ -2,6 +2,9 @@
 
 use cutlet_device::collective::*;
 use cutlet_device::sm90::*;
+use cutlet_device::tile::{
+    KMajor, KMajorTile, Major, MnMajor, OperandLayout, OperandTile, SwizzleSpan,
+};
 use cutlet_device::{SharedMemory, sync_threads, thread_idx};
 use half::bf16;
 

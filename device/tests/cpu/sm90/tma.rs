@@ -1,6 +1,7 @@
 //! TMA at the edges of tensors.
 
 use cutlet_device::sm90::*;
+use cutlet_device::tile::KMajorTile;
 use cutlet_device::{SharedMemory, thread_idx};
 use cutlet_simt::TensorMapModel;
 

@@ -1,6 +1,7 @@
 //! Asynchronous copies and reads that a thread did not wait for: the CPU backend reports their misuse.
 
 use cutlet_device::sm90::*;
+use cutlet_device::tile::KMajorTile;
 use cutlet_device::{
     GlobalMut, Shared, SharedMemory, atomic_load, atomic_store, cluster_rank, sync_threads,
     sync_warp, thread_idx, wait_until, warp_idx,

@@ -7,7 +7,7 @@
 //! | [`Loads`] | through registers, an element at a time | smaller elements of any alignment |
 //! | [`Transposed`] | through registers, 16 bytes at a time | K-major f32, to a stage in which mn is consecutive |
 
-use cutlet_device::sm90::{KMajor, Major, MnMajor};
+use cutlet_device::tile::{KMajor, Major, MnMajor};
 use cutlet_device::{DeviceData, Global, ThreadGroup, ThreadIdx, ThreadsOf};
 use cutlet_layout_core::{
     ColMajor, Coord, Engine, FragmentStorage, MatrixInner, Partition, RowMajor, StaticLayout,

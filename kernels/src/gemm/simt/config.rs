@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::sm90::{KMajor, MnMajor, SwizzleSpan, swizzle_source};
+use cutlet_device::tile::{KMajor, MnMajor, SwizzleSpan, swizzle_source};
 use cutlet_layout_core::{Layout, NoSwizzle, StaticLayout, StaticSwizzle};
 
 use super::product::{Along, Count, MultiplyAdd, Neighbours};

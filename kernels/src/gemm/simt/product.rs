@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::sm90::{KMajor, Major, MnMajor};
+use cutlet_device::tile::{KMajor, Major, MnMajor};
 use cutlet_device::{ThreadGroup, ThreadIdx, fma};
 use cutlet_layout_core::{
     AccessWidth, Fragment, FragmentLayout, Layout, M as Mode, StaticLayout, ThreadValue, Width,

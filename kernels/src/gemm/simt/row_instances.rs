@@ -7,7 +7,7 @@
     allow(unused_imports)
 )]
 
-use cutlet_device::sm90::{KMajor as K, MnMajor as Mn};
+use cutlet_device::tile::{KMajor as K, MnMajor as Mn};
 use cutlet_device::{Global, GlobalMut, instantiate, thread_idx};
 
 use super::{Lanes, Named, Simt, ThreadTile, Unaligned as Un, Warps};

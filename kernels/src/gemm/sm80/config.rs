@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::sm90::{KMajor, Major, MnMajor, SwizzleSpan, swizzle_source, tile_layout};
+use cutlet_device::tile::{KMajor, Major, MnMajor, SwizzleSpan, swizzle_source, tile_layout};
 use cutlet_layout_core::{Layout, StaticLayout, StaticSwizzle};
 
 use super::arithmetic::{Arithmetic, Lines};

@@ -14,7 +14,7 @@
 )]
 
 use cutlet_device::sm80::{Mma884F64, Mma1688F64, Mma1688Tf32, Mma16816, Mma16832};
-use cutlet_device::sm90::{KMajor as K, MnMajor as Mn};
+use cutlet_device::tile::{KMajor as K, MnMajor as Mn};
 use cutlet_device::{CpuBody, Global, GlobalMut, instantiate, thread_idx};
 use half::{bf16, f16};
 

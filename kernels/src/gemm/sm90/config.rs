@@ -4,9 +4,8 @@
 use core::marker::PhantomData;
 
 use cutlet_device::collective::{AffinitySlot, DsmemBuffer, Pipeline, TileRing};
-use cutlet_device::sm90::{
-    Float16, Major, OperandLayout, SharedTile, TmaBox, TmaLayout, Wgmma, WgmmaInstruction,
-};
+use cutlet_device::sm90::{Float16, TmaBox, Wgmma, WgmmaInstruction};
+use cutlet_device::tile::{Major, OperandLayout, SharedTile, TmaLayout};
 use cutlet_device::{LaunchBounds, MmaInstruction, SharedStorage};
 use cutlet_layout_core::{E, StaticLayout};
 
@@ -20,7 +19,7 @@ use crate::gemm::scheduler::WARP_ROWS;
 /// The configuration of a kernel of this family, written by name:
 ///
 /// ```
-/// use cutlet_device::sm90::KMajor;
+/// use cutlet_device::tile::KMajor;
 /// use cutlet_kernels::gemm::config::{Cluster, Cooperative, EpilogueTile, Stages, Tile};
 /// use cutlet_kernels::gemm::sm90::{Config, Sm90};
 /// use half::bf16;
@@ -42,7 +41,7 @@ use crate::gemm::scheduler::WARP_ROWS;
 /// A configuration that cannot work does not compile:
 ///
 /// ```compile_fail,E0080
-/// # use cutlet_device::sm90::KMajor;
+/// # use cutlet_device::tile::KMajor;
 /// # use cutlet_kernels::gemm::config::{Cluster, Cooperative, EpilogueTile, Stages, Tile};
 /// # use cutlet_kernels::gemm::sm90::{Config, Sm90};
 /// # use half::bf16;
@@ -52,7 +51,7 @@ use crate::gemm::scheduler::WARP_ROWS;
 /// ```
 ///
 /// ```compile_fail,E0080
-/// # use cutlet_device::sm90::KMajor;
+/// # use cutlet_device::tile::KMajor;
 /// # use cutlet_kernels::gemm::config::{Cluster, Cooperative, EpilogueTile, Stages, Tile};
 /// # use cutlet_kernels::gemm::sm90::{Config, Sm90};
 /// # use half::bf16;
@@ -62,7 +61,7 @@ use crate::gemm::scheduler::WARP_ROWS;
 /// ```
 ///
 /// ```compile_fail,E0080
-/// # use cutlet_device::sm90::KMajor;
+/// # use cutlet_device::tile::KMajor;
 /// # use cutlet_kernels::gemm::config::{Cluster, Cooperative, EpilogueTile, Stages, Tile};
 /// # use cutlet_kernels::gemm::sm90::{Config, Sm90};
 /// # use half::bf16;
@@ -72,7 +71,7 @@ use crate::gemm::scheduler::WARP_ROWS;
 /// ```
 ///
 /// ```compile_fail,E0080
-/// # use cutlet_device::sm90::KMajor;
+/// # use cutlet_device::tile::KMajor;
 /// # use cutlet_kernels::gemm::config::{Cluster, Cooperative, EpilogueTile, Stages, Tile};
 /// # use cutlet_kernels::gemm::sm90::{Config, Sm90};
 /// # use half::bf16;
@@ -82,7 +81,7 @@ use crate::gemm::scheduler::WARP_ROWS;
 /// ```
 ///
 /// ```compile_fail,E0080
-/// # use cutlet_device::sm90::KMajor;
+/// # use cutlet_device::tile::KMajor;
 /// # use cutlet_kernels::gemm::config::{Cluster, Cooperative, EpilogueTile, Stages, Tile};
 /// # use cutlet_kernels::gemm::sm90::{Config, Sm90};
 /// # use half::bf16;

@@ -14,9 +14,11 @@ use core::marker::PhantomData;
 
 use cutlet_device::collective::UnalignedRows;
 use cutlet_device::sm90::{
-    AccumulatorLayout, KMajor, Major, MnMajor, OperandTile, SharedTile, TensorMap, TmaBox,
-    TmaLayout, WarpgroupIdx, WarpgroupThread, WarpgroupThreads, fence_async_shared,
-    store_accumulator, swizzle_source, tile_layout, tma_store_commit, tma_store_wait_read,
+    AccumulatorLayout, TensorMap, TmaBox, WarpgroupIdx, WarpgroupThread, WarpgroupThreads,
+    fence_async_shared, store_accumulator, tma_store_commit, tma_store_wait_read,
+};
+use cutlet_device::tile::{
+    KMajor, Major, MnMajor, OperandTile, SharedTile, TmaLayout, swizzle_source, tile_layout,
 };
 use cutlet_device::{Float, GlobalMut, Shared, SharedStorage, lane_idx, sync_warp};
 use cutlet_layout_core::{

@@ -9,10 +9,11 @@ use core::marker::PhantomData;
 
 use cutlet_device::collective::{ClusterReduce, CopyProducer, WorkTile};
 use cutlet_device::sm90::{
-    Major, TensorMap, WarpgroupIdx, WarpgroupThread, cluster_arrive_relaxed, cluster_wait,
+    TensorMap, WarpgroupIdx, WarpgroupThread, cluster_arrive_relaxed, cluster_wait,
     decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
     prefetch_tensor_map, warpgroup_idx, warpgroup_thread_idx,
 };
+use cutlet_device::tile::Major;
 use cutlet_device::{
     Global, GlobalMut, WarpIdx, cluster_rank, sync_threads, uniform, warp_idx_sync,
 };

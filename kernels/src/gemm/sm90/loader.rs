@@ -3,9 +3,8 @@
 
 use cutlet_device::cluster_rank;
 use cutlet_device::collective::Filling;
-use cutlet_device::sm90::{
-    CacheHint, LoadOptions, Major, Multicast, TensorMap, grid_dependency_wait,
-};
+use cutlet_device::sm90::{CacheHint, LoadOptions, Multicast, TensorMap, grid_dependency_wait};
+use cutlet_device::tile::Major;
 use cutlet_layout_core::tile_origin;
 
 use super::config::{Config, RingA, RingB, SharedB};

@@ -13,7 +13,7 @@ use super::config::{Acc, Config};
 use crate::gemm::args::OutputArgs;
 use crate::gemm::config::{AtomFragment, TileShape};
 use crate::gemm::epilogue::Epilogue;
-use cutlet_device::sm90::Major;
+use cutlet_device::tile::Major;
 
 /// Where partial output is written: where C would be.
 #[inline(always)]

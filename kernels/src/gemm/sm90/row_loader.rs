@@ -6,7 +6,8 @@ use core::marker::PhantomData;
 use cutlet_device::Global;
 use cutlet_device::collective::{CopyProducer, Filling};
 use cutlet_device::sm80::cp_async;
-use cutlet_device::sm90::{LoadOptions, Major, TensorMap, WarpgroupThread, grid_dependency_wait};
+use cutlet_device::sm90::{LoadOptions, TensorMap, WarpgroupThread, grid_dependency_wait};
+use cutlet_device::tile::Major;
 use cutlet_layout_core::{
     Coord, FragmentLayout, Gather, Layout, Partition, StaticLayout, Tensor, ThreadValue, Width,
     tile_origin,

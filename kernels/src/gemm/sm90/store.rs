@@ -2,8 +2,9 @@
 
 use cutlet_device::collective::{Fixup, WorkTile};
 use cutlet_device::sm90::{
-    AccumulatorLayout, Major, TensorMap, WarpgroupIdx, WarpgroupThread, tma_store_wait_read,
+    AccumulatorLayout, TensorMap, WarpgroupIdx, WarpgroupThread, tma_store_wait_read,
 };
+use cutlet_device::tile::Major;
 use cutlet_device::{GlobalMut, lane_idx, uniform};
 use cutlet_layout_core::{RowMajor, Tensor, tile_origin};
 

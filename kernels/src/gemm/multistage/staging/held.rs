@@ -3,7 +3,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::sm90::{KMajor, MnMajor};
+use cutlet_device::tile::{KMajor, MnMajor};
 use cutlet_device::{DeviceData, ThreadIdx};
 use cutlet_layout_core::{NoSwizzle, StaticLayout, StaticSwizzle, Tv, Width, each};
 

@@ -1,6 +1,6 @@
 //! A K-major operand whose rows are those of a table that indices name.
 
-use cutlet_device::sm90::Major;
+use cutlet_device::tile::Major;
 use cutlet_device::{ThreadGroup, ThreadIdx, ThreadsOf};
 use cutlet_layout_core::{
     Engine, Gather, Partition, StaticLayout, Tensor, ThreadValue, tile_origin,

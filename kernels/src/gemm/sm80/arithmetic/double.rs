@@ -2,7 +2,7 @@
 
 use cutlet_device::Shared;
 use cutlet_device::sm80::{Mma884F64, WarpMma};
-use cutlet_device::sm90::{KMajor, MnMajor};
+use cutlet_device::tile::{KMajor, MnMajor};
 use cutlet_layout_core::{Fragment, L, Layout, M as Mode, StaticLayout, Width, each};
 
 use super::{Arithmetic, BlockOfC, Lines};

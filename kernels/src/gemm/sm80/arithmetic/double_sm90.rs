@@ -2,7 +2,7 @@
 
 use cutlet_device::Shared;
 use cutlet_device::sm80::Mma1688F64;
-use cutlet_device::sm90::{KMajor, MnMajor};
+use cutlet_device::tile::{KMajor, MnMajor};
 use cutlet_layout_core::{Fragment, L, Layout, M as Mode, StaticLayout, Width};
 
 use super::{

@@ -2,7 +2,7 @@
 
 use cutlet_device::fma;
 use cutlet_device::sm80::Mma1688Tf32;
-use cutlet_device::sm90::MnMajor;
+use cutlet_device::tile::MnMajor;
 use cutlet_layout_core::{Fragment, L, M as Mode};
 
 use super::{

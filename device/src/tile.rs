@@ -1,4 +1,4 @@
-//! Tiles in shared memory, in the layouts that TMA writes and `wgmma` reads.
+//! Tiles in shared memory, in the layouts that TMA writes and matrix instructions read.
 //!
 //! A tile is a matrix of `mn` rows (m of A, n of B) and `k` columns. A TMA box is at most a *swizzle span* wide (128,
 //! 64 or 32 bytes), so a tile consists of one or more boxes, each with lines of one span. The swizzle XORs the index of
@@ -55,7 +55,7 @@ const fn check_span(bytes: usize) {
 /// index.
 ///
 /// ```
-/// use cutlet_device::sm90::{OperandLayout, KMajor, MnMajor};
+/// use cutlet_device::tile::{KMajor, MnMajor, OperandLayout};
 /// use cutlet_layout_core::StaticLayout;
 ///
 /// let k_major = OperandLayout::<u16, KMajor, 64, 128, 128>::LAYOUT;
