@@ -14,6 +14,7 @@
 //! | signals between blocks | [`atomic_load`], [`atomic_store`], [`wait_until`], [`thread_fence`] |
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
 //! | 8-bit floats | [`fp8`] |
+//! | mbarriers | [`mbarrier`] |
 //! | tiles in shared memory, their layouts and swizzles | [`tile`] |
 //! | instructions of Ampere and newer: `cp.async`, `ldmatrix`, `mma.sync` | [`sm80`] |
 //! | instructions of Hopper: TMA, `wgmma`, clusters | [`sm90`] |
@@ -50,6 +51,7 @@ mod global;
 mod index;
 mod kernel;
 mod math;
+pub mod mbarrier;
 mod mma;
 #[cfg(target_arch = "nvptx64")]
 mod panic;

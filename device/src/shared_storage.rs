@@ -12,7 +12,7 @@ use crate::{DeviceData, Shared};
 /// [`SharedStorage`](macro@crate::SharedStorage), lie one after the other, each aligned as it needs.
 ///
 /// ```
-/// use cutlet_device::sm90::Mbarrier;
+/// use cutlet_device::mbarrier::Mbarrier;
 /// use cutlet_device::{GlobalMut, SharedArray, SharedStorage, kernel, sync_threads, thread_idx};
 ///
 /// #[derive(Clone, Copy, SharedStorage)]

@@ -3,12 +3,11 @@
 //! | topic | functions and types |
 //! |---|---|
 //! | tensor memory access | [`TensorMap`], [`SharedTile::load`](crate::tile::SharedTile::load), [`SharedTile::store`](crate::tile::SharedTile::store), [`tma_load`], [`tma_store`], [`tma_store_commit`], [`tma_store_wait_read`] |
-//! | mbarriers | [`Mbarrier`] |
 //! | matrix instructions | [`Wgmma`], [`WgmmaGroup`], [`Accumulator`], [`warpgroup_arrive`], [`warpgroup_wait`] |
 //! | stores from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
 //! | clusters | [`cluster_arrive`], [`cluster_arrive_relaxed`], [`cluster_wait`], [`cluster_sync`], [`map_shared`], [`store_async`], [`Multicast`] |
 //! | additions in the L2 cache | [`ReduceAdd`] |
-//! | fences | [`fence_async_shared`], [`fence_mbarrier_init`] |
+//! | fences | [`fence_async_shared`] |
 //! | registers, launches, election | [`increase_registers`], [`decrease_registers`], [`grid_dependency_wait`], [`launch_dependents`], [`elect_one`] |
 //!
 //! [`collective`](crate::collective) builds on them.
@@ -17,7 +16,6 @@ mod cluster;
 mod dependent_launch;
 mod descriptor;
 mod elect;
-mod mbarrier;
 mod operand;
 mod proxy;
 mod reduce_add;
@@ -35,8 +33,7 @@ pub use cluster::{
 pub use dependent_launch::{grid_dependency_wait, launch_dependents};
 pub use descriptor::{MatrixDescriptor, Operand, OperandA, OperandB, OperandKind};
 pub use elect::elect_one;
-pub use mbarrier::Mbarrier;
-pub use proxy::{fence_async_shared, fence_mbarrier_init};
+pub use proxy::fence_async_shared;
 pub use reduce_add::ReduceAdd;
 pub use registers::{decrease_registers, increase_registers};
 pub use stmatrix::{Float16, stmatrix, stmatrix_transposed, store_accumulator};

@@ -249,7 +249,7 @@ fn more_shared_memory_than_the_kernel_has_is_an_error_where_it_is_taken() {
     };
     assert_panics(run(1, 1, || _ = memory().take::<u8>(16)), expected);
     assert_panics(
-        run(1, 1, || _ = sm90::Mbarrier::take(&mut memory())),
+        run(1, 1, || _ = mbarrier::Mbarrier::take(&mut memory())),
         "takes 4104 bytes",
     );
     assert_panics(
@@ -267,7 +267,7 @@ struct Storage<T: DeviceData> {
 }
 
 #[derive(Clone, Copy, SharedStorage)]
-struct Pair(SharedArray<u16, 3>, sm90::Mbarrier);
+struct Pair(SharedArray<u16, 3>, mbarrier::Mbarrier);
 
 #[test]
 fn shared_storage_lies_one_after_the_other() {

@@ -4,7 +4,8 @@ use cutlet_device::sm90::{TensorMap, TmaBox};
 use cutlet_host::{Device, Error, L2Promotion, Result, TensorMapSpec};
 
 mod kernels {
-    use cutlet_device::sm90::{LoadOptions, Mbarrier, TensorMap, tma_store_commit, tma_store_wait};
+    use cutlet_device::mbarrier::Mbarrier;
+    use cutlet_device::sm90::{LoadOptions, TensorMap, tma_store_commit, tma_store_wait};
     use cutlet_device::tile::KMajorTile;
     use cutlet_device::{block_idx, kernel, thread_idx};
 

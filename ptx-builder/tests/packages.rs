@@ -209,7 +209,7 @@ fn the_first_thing_that_cargo_says_is_the_error_in_a_kernel() {
 const HOPPER: &str = r#"
 /// Waits for nothing.
 #[kernel(threads = 32)]
-pub fn waits(#[shared] full: cutlet_device::sm90::Mbarrier) {
+pub fn waits(#[shared] full: cutlet_device::mbarrier::Mbarrier) {
     full.wait(0);
 }
 "#;

@@ -1,8 +1,9 @@
 //! Clusters: their barrier, and accesses to the shared memory of other blocks.
 
+use cutlet_device::mbarrier::Mbarrier;
 use cutlet_device::sm90::{
-    Mbarrier, cluster_arrive, cluster_arrive_relaxed, cluster_sync, cluster_wait, load_cluster,
-    map_shared, store_async, store_cluster,
+    cluster_arrive, cluster_arrive_relaxed, cluster_sync, cluster_wait, load_cluster, map_shared,
+    store_async, store_cluster,
 };
 use cutlet_device::{DeviceData, Shared, SharedArray, kernel};
 

@@ -1,6 +1,6 @@
 //! Mbarriers.
 
-use cutlet_device::sm90::{Mbarrier, fence_mbarrier_init};
+use cutlet_device::mbarrier::{Mbarrier, fence_mbarrier_init};
 use cutlet_device::{kernel, sync_threads, thread_idx};
 
 /// Every operation on an mbarrier.

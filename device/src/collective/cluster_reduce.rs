@@ -8,9 +8,9 @@ use core::marker::PhantomData;
 use cutlet_layout_core::{Fragment, FragmentLayout, StaticLayout};
 
 use super::fragment_words::{WORD, first_of_word, set_word, word_of, words};
+use crate::mbarrier::{Mbarrier, fence_mbarrier_init};
 use crate::sm90::{
-    Mbarrier, WARPGROUP_SIZE, WARPGROUP_WARPS, WarpgroupIdx, WarpgroupThread, fence_mbarrier_init,
-    map_shared, store_async,
+    WARPGROUP_SIZE, WARPGROUP_WARPS, WarpgroupIdx, WarpgroupThread, map_shared, store_async,
 };
 use crate::{Shared, SharedMemory, SharedStorage, cluster_rank, lane_idx, sync_warp};
 

@@ -7,7 +7,8 @@
 use core::marker::PhantomData;
 
 use super::{Cluster, ClusterShape};
-use crate::sm90::{Mbarrier, WarpgroupThread, fence_mbarrier_init};
+use crate::mbarrier::{Mbarrier, fence_mbarrier_init};
+use crate::sm90::WarpgroupThread;
 use crate::{Shared, SharedMemory, SharedStorage, uniform};
 
 /// The number of stages of a ring, as a type.

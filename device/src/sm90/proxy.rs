@@ -9,13 +9,6 @@ pub fn fence_async_shared() {
     imp::fence_async_shared();
 }
 
-/// Makes the mbarriers that this thread initialised visible to the cluster and to TMA. The barrier of the block or
-/// cluster follows it.
-#[inline(always)]
-pub fn fence_mbarrier_init() {
-    imp::fence_mbarrier_init();
-}
-
 pub(super) use imp::fence_tensor_map;
 
 #[cfg(target_arch = "nvptx64")]
@@ -26,12 +19,6 @@ mod imp {
     pub fn fence_async_shared() {
         // SAFETY: a fence only orders.
         unsafe { asm!("fence.proxy.async.shared::cta;", options(nostack)) };
-    }
-
-    #[inline(always)]
-    pub fn fence_mbarrier_init() {
-        // SAFETY: a fence only orders.
-        unsafe { asm!("fence.mbarrier_init.release.cluster;", options(nostack)) };
     }
 
     /// The comment tells the PTX builder which version of PTX the instruction needs.
@@ -52,6 +39,5 @@ mod imp {
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
     pub fn fence_async_shared() {}
-    pub fn fence_mbarrier_init() {}
     pub fn fence_tensor_map(_: *const u8) {}
 }

@@ -10,7 +10,8 @@
 
 use cutlet_layout_core::TileIndex;
 
-use super::{Mbarrier, Multicast, TensorMap};
+use super::{Multicast, TensorMap};
+use crate::mbarrier::Mbarrier;
 use crate::tile::{SharedTile, TmaLayout};
 use crate::{DeviceData, Shared};
 

@@ -1,5 +1,6 @@
 //! What orders accesses to shared memory in a block and in a cluster, and what does not.
 
+use cutlet_device::mbarrier::Mbarrier;
 use cutlet_device::sm90::*;
 use cutlet_device::{
     Shared, SharedMemory, barrier_sync, cluster_rank, sync_threads, thread_idx, warp_idx,

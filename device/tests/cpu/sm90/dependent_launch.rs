@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use cutlet_device::mbarrier::Mbarrier;
 use cutlet_device::sm90::*;
 use cutlet_device::tile::KMajorTile;
 use cutlet_device::{

@@ -1,6 +1,7 @@
 //! Mbarriers: phases, and what the CPU backend reports of wrong counts.
 
 use cutlet_device::fp8::F8E5M2;
+use cutlet_device::mbarrier::Mbarrier;
 use cutlet_device::sm90::*;
 use cutlet_device::{Shared, SharedMemory, cluster_rank, sync_threads, thread_idx};
 

@@ -1,5 +1,6 @@
 //! TMA at the edges of tensors.
 
+use cutlet_device::mbarrier::Mbarrier;
 use cutlet_device::sm90::*;
 use cutlet_device::tile::KMajorTile;
 use cutlet_device::{SharedMemory, thread_idx};

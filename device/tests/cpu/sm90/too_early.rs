@@ -1,5 +1,6 @@
 //! Asynchronous copies and reads that a thread did not wait for: the CPU backend reports their misuse.
 
+use cutlet_device::mbarrier::Mbarrier;
 use cutlet_device::sm90::*;
 use cutlet_device::tile::KMajorTile;
 use cutlet_device::{

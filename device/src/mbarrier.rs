@@ -54,7 +54,7 @@ impl Mbarrier {
 
     /// Begins phase 0. Each phase expects `arrivals` arrivals.
     ///
-    /// One thread calls it and then [`fence_mbarrier_init`](super::fence_mbarrier_init). All threads of the block or
+    /// One thread calls it and then [`fence_mbarrier_init`]. All threads of the block or
     /// cluster meet at their barrier before any thread uses this one.
     ///
     /// # Safety
@@ -135,6 +135,13 @@ impl Mbarrier {
     pub fn wait(self, parity: u32) {
         imp::wait(self.address(), parity);
     }
+}
+
+/// Makes the mbarriers that this thread initialised visible to the cluster and to TMA. The barrier of the block or
+/// cluster follows it.
+#[inline(always)]
+pub fn fence_mbarrier_init() {
+    imp::fence_init();
 }
 
 #[cfg(target_arch = "nvptx64")]
@@ -281,6 +288,12 @@ mod imp {
             );
         }
     }
+
+    #[inline(always)]
+    pub fn fence_init() {
+        // SAFETY: a fence only orders.
+        unsafe { asm!("fence.mbarrier_init.release.cluster;", options(nostack)) };
+    }
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -315,4 +328,6 @@ mod imp {
             arrive_remote(barrier, rank);
         }
     }
+
+    pub fn fence_init() {}
 }
