@@ -15,6 +15,7 @@
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
 //! | 8-bit floats | [`fp8`] |
 //! | mbarriers | [`mbarrier`] |
+//! | barriers of clusters, distributed shared memory | [`cluster`] |
 //! | tiles in shared memory, their layouts and swizzles | [`tile`] |
 //! | instructions of Ampere and newer: `cp.async`, `ldmatrix`, `mma.sync` | [`sm80`] |
 //! | instructions of Hopper: TMA, `wgmma`, clusters | [`sm90`] |
@@ -37,6 +38,7 @@
 extern crate std;
 
 mod atomic;
+pub mod cluster;
 pub mod collective;
 mod convert;
 #[cfg(not(target_arch = "nvptx64"))]

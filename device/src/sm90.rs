@@ -5,14 +5,12 @@
 //! | tensor memory access | [`TensorMap`], [`SharedTile::load`](crate::tile::SharedTile::load), [`SharedTile::store`](crate::tile::SharedTile::store), [`tma_load`], [`tma_store`], [`tma_store_commit`], [`tma_store_wait_read`] |
 //! | matrix instructions | [`Wgmma`], [`WgmmaGroup`], [`Accumulator`], [`warpgroup_arrive`], [`warpgroup_wait`] |
 //! | stores from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
-//! | clusters | [`cluster_arrive`], [`cluster_arrive_relaxed`], [`cluster_wait`], [`cluster_sync`], [`map_shared`], [`store_async`], [`Multicast`] |
 //! | additions in the L2 cache | [`ReduceAdd`] |
 //! | fences | [`fence_async_shared`] |
 //! | registers, launches, election | [`increase_registers`], [`decrease_registers`], [`grid_dependency_wait`], [`launch_dependents`], [`elect_one`] |
 //!
 //! [`collective`](crate::collective) builds on them.
 
-mod cluster;
 mod dependent_launch;
 mod descriptor;
 mod elect;
@@ -26,10 +24,6 @@ mod tma;
 mod warpgroup;
 mod wgmma;
 
-pub use cluster::{
-    Multicast, cluster_arrive, cluster_arrive_relaxed, cluster_sync, cluster_wait, load_cluster,
-    map_shared, store_async, store_cluster,
-};
 pub use dependent_launch::{grid_dependency_wait, launch_dependents};
 pub use descriptor::{MatrixDescriptor, Operand, OperandA, OperandB, OperandKind};
 pub use elect::elect_one;

@@ -1,10 +1,10 @@
 //! Clusters: their barrier, and accesses to the shared memory of other blocks.
 
-use cutlet_device::mbarrier::Mbarrier;
-use cutlet_device::sm90::{
+use cutlet_device::cluster::{
     cluster_arrive, cluster_arrive_relaxed, cluster_sync, cluster_wait, load_cluster, map_shared,
     store_async, store_cluster,
 };
+use cutlet_device::mbarrier::Mbarrier;
 use cutlet_device::{DeviceData, Shared, SharedArray, kernel};
 
 /// The barrier of a cluster.

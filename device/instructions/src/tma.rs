@@ -1,9 +1,10 @@
 //! TMA: tensor maps, and loads and stores of boxes of every rank.
 
+use cutlet_device::cluster::Multicast;
 use cutlet_device::mbarrier::Mbarrier;
 use cutlet_device::sm90::{
-    CacheHint, LoadOptions, Multicast, TensorMap, prefetch_tensor_map, tma_load, tma_store,
-    tma_store_commit, tma_store_wait, tma_store_wait_read,
+    CacheHint, LoadOptions, TensorMap, prefetch_tensor_map, tma_load, tma_store, tma_store_commit,
+    tma_store_wait, tma_store_wait_read,
 };
 use cutlet_device::{Global, Shared, SharedArray, kernel};
 

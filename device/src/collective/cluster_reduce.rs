@@ -8,10 +8,9 @@ use core::marker::PhantomData;
 use cutlet_layout_core::{Fragment, FragmentLayout, StaticLayout};
 
 use super::fragment_words::{WORD, first_of_word, set_word, word_of, words};
+use crate::cluster::{map_shared, store_async};
 use crate::mbarrier::{Mbarrier, fence_mbarrier_init};
-use crate::sm90::{
-    WARPGROUP_SIZE, WARPGROUP_WARPS, WarpgroupIdx, WarpgroupThread, map_shared, store_async,
-};
+use crate::sm90::{WARPGROUP_SIZE, WARPGROUP_WARPS, WarpgroupIdx, WarpgroupThread};
 use crate::{Shared, SharedMemory, SharedStorage, cluster_rank, lane_idx, sync_warp};
 
 /// Shared memory for a fragment of layout `L` per thread of a warpgroup, which another block of the cluster fills.
@@ -203,7 +202,8 @@ impl<L: FragmentLayout> DsmemReceiver<L> {
 ///
 /// ```no_run
 /// use cutlet_device::collective::DsmemBuffer;
-/// use cutlet_device::sm90::{cluster_arrive_relaxed, cluster_wait, warpgroup_idx, warpgroup_thread_idx};
+/// use cutlet_device::sm90::{warpgroup_idx, warpgroup_thread_idx};
+/// use cutlet_device::cluster::{cluster_arrive_relaxed, cluster_wait};
 /// use cutlet_device::{SharedMemory, thread_idx};
 /// use cutlet_layout_core::{Fragment, L};
 ///

@@ -6,8 +6,8 @@
 //! are taken.
 
 use crate::atomic::atomic_add_early;
+use crate::cluster::{map_shared, store_async};
 use crate::mbarrier::{Mbarrier, fence_mbarrier_init};
-use crate::sm90::{map_shared, store_async};
 use crate::{
     DeviceData, GlobalMut, SharedArray, SharedMemory, SharedStorage, multiprocessor_idx,
     thread_fence,

@@ -10,7 +10,8 @@
 
 use cutlet_layout_core::TileIndex;
 
-use super::{Multicast, TensorMap};
+use super::TensorMap;
+use crate::cluster::Multicast;
 use crate::mbarrier::Mbarrier;
 use crate::tile::{SharedTile, TmaLayout};
 use crate::{DeviceData, Shared};
@@ -338,8 +339,9 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
 mod imp {
     use core::arch::asm;
 
-    use super::super::{Multicast, TensorMap};
+    use super::super::TensorMap;
     use super::CacheHint;
+    use crate::cluster::Multicast;
 
     /// The cache policy of a hint, as the hardware encodes it.
     #[inline(always)]
@@ -436,8 +438,9 @@ mod imp {
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
-    use super::super::{Multicast, TensorMap};
+    use super::super::TensorMap;
     use super::CacheHint;
+    use crate::cluster::Multicast;
     pub use cutlet_simt::bulk_store_commit as store_commit;
 
     #[track_caller]

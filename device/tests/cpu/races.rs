@@ -1,7 +1,9 @@
 //! What orders accesses to shared memory in a block and in a cluster, and what does not.
 
+use cutlet_device::cluster::{
+    cluster_arrive_relaxed, cluster_sync, cluster_wait, map_shared, store_async, store_cluster,
+};
 use cutlet_device::mbarrier::Mbarrier;
-use cutlet_device::sm90::*;
 use cutlet_device::{
     Shared, SharedMemory, barrier_sync, cluster_rank, sync_threads, thread_idx, warp_idx,
 };

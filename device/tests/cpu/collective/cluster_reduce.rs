@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use cutlet_device::cluster::{cluster_arrive_relaxed, cluster_wait};
 use cutlet_device::collective::*;
 use cutlet_device::sm90::*;
 use cutlet_device::{SharedMemory, cluster_rank, thread_idx};

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use cutlet_device::cluster::{Multicast, cluster_sync};
 use cutlet_device::collective::*;
 use cutlet_device::sm80::cp_async;
 use cutlet_device::sm90::*;

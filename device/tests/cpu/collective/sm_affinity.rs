@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+use cutlet_device::cluster::cluster_sync;
 use cutlet_device::collective::*;
-use cutlet_device::sm90::*;
 use cutlet_device::{GlobalMut, SharedMemory, block_idx, cluster_rank, thread_idx};
 
 use crate::fixture::{early, launch};

@@ -1,6 +1,8 @@
 //! Clusters: shared memory of other blocks, and the cluster's barrier.
 
-use cutlet_device::sm90::*;
+use cutlet_device::cluster::{
+    cluster_arrive, cluster_sync, cluster_wait, load_cluster, map_shared, store_cluster,
+};
 use cutlet_device::{Shared, SharedMemory, cluster_rank, sync_threads, thread_idx};
 
 use crate::fixture::{failure, launch, says};

@@ -1,5 +1,6 @@
 //! Mbarriers: phases, and what the CPU backend reports of wrong counts.
 
+use cutlet_device::cluster::cluster_sync;
 use cutlet_device::fp8::F8E5M2;
 use cutlet_device::mbarrier::Mbarrier;
 use cutlet_device::sm90::*;

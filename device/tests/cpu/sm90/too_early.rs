@@ -1,5 +1,6 @@
 //! Asynchronous copies and reads that a thread did not wait for: the CPU backend reports their misuse.
 
+use cutlet_device::cluster::{Multicast, cluster_sync, map_shared, store_async};
 use cutlet_device::mbarrier::Mbarrier;
 use cutlet_device::sm90::*;
 use cutlet_device::tile::KMajorTile;

@@ -7,11 +7,12 @@
 
 use core::marker::PhantomData;
 
+use cutlet_device::cluster::{cluster_arrive_relaxed, cluster_wait};
 use cutlet_device::collective::{ClusterReduce, CopyProducer, WorkTile};
 use cutlet_device::sm90::{
-    TensorMap, WarpgroupIdx, WarpgroupThread, cluster_arrive_relaxed, cluster_wait,
-    decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
-    prefetch_tensor_map, warpgroup_idx, warpgroup_thread_idx,
+    TensorMap, WarpgroupIdx, WarpgroupThread, decrease_registers, elect_one, grid_dependency_wait,
+    increase_registers, launch_dependents, prefetch_tensor_map, warpgroup_idx,
+    warpgroup_thread_idx,
 };
 use cutlet_device::tile::Major;
 use cutlet_device::{

@@ -1,9 +1,10 @@
 //! The TMA loader: each block of a cluster loads its share of the k-tiles that it has in common with its neighbours,
 //! and multicasts it to them.
 
+use cutlet_device::cluster::Multicast;
 use cutlet_device::cluster_rank;
 use cutlet_device::collective::Filling;
-use cutlet_device::sm90::{CacheHint, LoadOptions, Multicast, TensorMap, grid_dependency_wait};
+use cutlet_device::sm90::{CacheHint, LoadOptions, TensorMap, grid_dependency_wait};
 use cutlet_device::tile::Major;
 use cutlet_layout_core::tile_origin;
 

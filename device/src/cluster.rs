@@ -13,7 +13,8 @@ pub fn cluster_arrive() {
 }
 
 /// [`cluster_arrive`] without making this thread's writes visible, which would take a fence of the whole GPU. It is
-/// enough after [`fence_mbarrier_init`](crate::mbarrier::fence_mbarrier_init), which makes initialised mbarriers visible.
+/// enough after [`fence_mbarrier_init`](crate::mbarrier::fence_mbarrier_init), which makes initialised mbarriers
+/// visible.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn cluster_arrive_relaxed() {
