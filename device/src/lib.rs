@@ -15,6 +15,7 @@
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
 //! | 8-bit floats | [`fp8`] |
 //! | mbarriers | [`mbarrier`] |
+//! | TMA: tensor maps, loads and stores of boxes | [`tma`] |
 //! | barriers of clusters, distributed shared memory | [`cluster`] |
 //! | tiles in shared memory, their layouts and swizzles | [`tile`] |
 //! | instructions of Ampere and newer: `cp.async`, `ldmatrix`, `mma.sync` | [`sm80`] |
@@ -67,6 +68,7 @@ pub mod sm80;
 pub mod sm90;
 mod sync;
 pub mod tile;
+pub mod tma;
 mod vector;
 mod vote;
 

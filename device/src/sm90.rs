@@ -2,7 +2,6 @@
 //!
 //! | topic | functions and types |
 //! |---|---|
-//! | tensor memory access | [`TensorMap`], [`SharedTile::load`](crate::tile::SharedTile::load), [`SharedTile::store`](crate::tile::SharedTile::store), [`tma_load`], [`tma_store`], [`tma_store_commit`], [`tma_store_wait_read`] |
 //! | matrix instructions | [`Wgmma`], [`WgmmaGroup`], [`Accumulator`], [`warpgroup_arrive`], [`warpgroup_wait`] |
 //! | stores from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
 //! | additions in the L2 cache | [`ReduceAdd`] |
@@ -19,8 +18,6 @@ mod proxy;
 mod reduce_add;
 mod registers;
 mod stmatrix;
-mod tensor_map;
-mod tma;
 mod warpgroup;
 mod wgmma;
 
@@ -31,11 +28,6 @@ pub use proxy::fence_async_shared;
 pub use reduce_add::ReduceAdd;
 pub use registers::{decrease_registers, increase_registers};
 pub use stmatrix::{Float16, stmatrix, stmatrix_transposed, store_accumulator};
-pub use tensor_map::{TensorMap, prefetch_tensor_map};
-pub use tma::{
-    CacheHint, LoadOptions, TmaBox, tma_load, tma_store, tma_store_commit, tma_store_wait,
-    tma_store_wait_read,
-};
 pub(crate) use warpgroup::WARPGROUP_WARPS;
 pub use warpgroup::{
     WARPGROUP_SIZE, WarpgroupIdx, WarpgroupThread, warpgroup_idx, warpgroup_sync,

@@ -6,7 +6,7 @@ use cudarc::driver::sys::{
 };
 use cutlet_device::DeviceData;
 use cutlet_device::fp8::{F8E4M3, F8E5M2};
-use cutlet_device::sm90::{TensorMap, TmaBox};
+use cutlet_device::tma::{TensorMap, TmaBox};
 use cutlet_simt::TensorMapModel;
 use half::{bf16, f16};
 

@@ -1,12 +1,12 @@
 //! Tensor maps: a kernel that copies matrices through them, and tensors that TMA cannot move.
 
-use cutlet_device::sm90::{TensorMap, TmaBox};
+use cutlet_device::tma::{TensorMap, TmaBox};
 use cutlet_host::{Device, Error, L2Promotion, Result, TensorMapSpec};
 
 mod kernels {
     use cutlet_device::mbarrier::Mbarrier;
-    use cutlet_device::sm90::{LoadOptions, TensorMap, tma_store_commit, tma_store_wait};
     use cutlet_device::tile::KMajorTile;
+    use cutlet_device::tma::{LoadOptions, TensorMap, tma_store_commit, tma_store_wait};
     use cutlet_device::{block_idx, kernel, thread_idx};
 
     pub type Tile = KMajorTile<f32, 16, 32>;

@@ -2,7 +2,7 @@
 
 use cutlet_device::cluster::Multicast;
 use cutlet_device::mbarrier::Mbarrier;
-use cutlet_device::sm90::{
+use cutlet_device::tma::{
     CacheHint, LoadOptions, TensorMap, prefetch_tensor_map, tma_load, tma_store, tma_store_commit,
     tma_store_wait, tma_store_wait_read,
 };

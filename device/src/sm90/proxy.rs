@@ -9,8 +9,6 @@ pub fn fence_async_shared() {
     imp::fence_async_shared();
 }
 
-pub(super) use imp::fence_tensor_map;
-
 #[cfg(target_arch = "nvptx64")]
 mod imp {
     use core::arch::asm;
@@ -20,24 +18,9 @@ mod imp {
         // SAFETY: a fence only orders.
         unsafe { asm!("fence.proxy.async.shared::cta;", options(nostack)) };
     }
-
-    /// The comment tells the PTX builder which version of PTX the instruction needs.
-    #[inline(always)]
-    pub fn fence_tensor_map(map: *const u8) {
-        // SAFETY: a fence only orders.
-        unsafe {
-            asm!(
-                "// cutlet-isa 8.3",
-                "fence.proxy.tensormap::generic.acquire.gpu [{}], 128;",
-                in(reg64) map,
-                options(nostack)
-            );
-        }
-    }
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
     pub fn fence_async_shared() {}
-    pub fn fence_tensor_map(_: *const u8) {}
 }

@@ -1,8 +1,8 @@
 //! Launches, matrices and tiles that the tests share.
 
 use cutlet_device::fp8::{F8E4M3, F8E5M2};
-use cutlet_device::sm90::*;
 use cutlet_device::tile::SharedTile;
+use cutlet_device::tma::{TensorMap, TmaBox};
 use cutlet_device::{DeviceData, thread_idx};
 use cutlet_layout_core::{StaticLayout, StaticSwizzle};
 use cutlet_simt::{LaunchSpec, SimtError, TensorMapModel};

@@ -5,6 +5,9 @@ use cutlet_device::sm90::*;
 use cutlet_device::tile::{
     KMajor, KMajorTile, Major, MnMajor, OperandLayout, OperandTile, SwizzleSpan,
 };
+use cutlet_device::tma::{
+    CacheHint, LoadOptions, tma_store_commit, tma_store_wait, tma_store_wait_read,
+};
 use cutlet_device::{SharedMemory, sync_threads, thread_idx};
 use half::bf16;
 

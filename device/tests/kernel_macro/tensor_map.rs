@@ -1,4 +1,4 @@
-use cutlet_device::sm90::TensorMap;
+use cutlet_device::tma::TensorMap;
 use cutlet_device::{DeviceData, kernel};
 
 type Alias = TensorMap;

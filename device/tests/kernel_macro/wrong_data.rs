@@ -1,6 +1,6 @@
 #![allow(unused)]
 
-use cutlet_device::sm90::TensorMap;
+use cutlet_device::tma::TensorMap;
 use cutlet_device::{DeviceData, kernel};
 
 #[derive(Clone, Copy, DeviceData)]

@@ -4,8 +4,8 @@
 //! part of the epilogue, the kernel with the whole epilogue, and a plan that runs it.
 #![no_std]
 
-use cutlet_device::sm90::TensorMap;
 use cutlet_device::tile::KMajor;
+use cutlet_device::tma::TensorMap;
 use cutlet_device::{DeviceData, GlobalMut, instantiate};
 use cutlet_kernels::gemm::args::Args;
 use cutlet_kernels::gemm::config::{

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use cutlet_device::mbarrier::Mbarrier;
 use cutlet_device::sm90::*;
 use cutlet_device::tile::KMajorTile;
+use cutlet_device::tma::LoadOptions;
 use cutlet_device::{
     GlobalMut, SharedMemory, atomic_add, atomic_count, atomic_load, atomic_store, thread_idx,
 };

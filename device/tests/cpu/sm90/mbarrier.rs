@@ -3,7 +3,7 @@
 use cutlet_device::cluster::cluster_sync;
 use cutlet_device::fp8::F8E5M2;
 use cutlet_device::mbarrier::Mbarrier;
-use cutlet_device::sm90::*;
+use cutlet_device::tma::{LoadOptions, TmaBox, tma_load};
 use cutlet_device::{Shared, SharedMemory, cluster_rank, sync_threads, thread_idx};
 
 use crate::fixture::{Matrix, failure, launch, says};

@@ -3,6 +3,10 @@
 use cutlet_device::mbarrier::Mbarrier;
 use cutlet_device::sm90::*;
 use cutlet_device::tile::KMajorTile;
+use cutlet_device::tma::{
+    LoadOptions, TensorMap, prefetch_tensor_map, tma_store_commit, tma_store_wait,
+    tma_store_wait_read,
+};
 use cutlet_device::{SharedMemory, thread_idx};
 use cutlet_simt::TensorMapModel;
 

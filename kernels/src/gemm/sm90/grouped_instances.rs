@@ -16,8 +16,8 @@
     allow(unused_imports, unused_macros)
 )]
 
-use cutlet_device::sm90::TensorMap;
 use cutlet_device::tile::{KMajor as K, MnMajor as M};
+use cutlet_device::tma::TensorMap;
 use cutlet_device::{CpuBody, Global, GlobalMut, instantiate};
 use half::{bf16, f16};
 

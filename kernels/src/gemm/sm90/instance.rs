@@ -5,8 +5,8 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::sm90::{TensorMap, TmaBox};
 use cutlet_device::tile::Major;
+use cutlet_device::tma::{TensorMap, TmaBox};
 use cutlet_device::{Global, GlobalMut, Kernel};
 
 use super::config::{Acc, Config, box_a, box_b, box_c, runs_fixup, streams_tiles, writes_partials};

@@ -3,7 +3,7 @@
 use cutlet_device::collective::{
     ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, Splits, StreamedTiles,
 };
-use cutlet_device::sm90::TmaBox;
+use cutlet_device::tma::TmaBox;
 use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, View};
 use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster};
@@ -303,7 +303,7 @@ impl Stacks {
         view: View<'_, T>,
         extents: &Extents,
         tile: TmaBox,
-    ) -> Result<cutlet_device::sm90::TensorMap> {
+    ) -> Result<cutlet_device::tma::TensorMap> {
         let (count, stride) = self.0[operand];
         let (run, lines) = extents.run_and_count();
         let spec = TensorMapSpec::rows(lines as u64, run as u64, extents.ld as u64);

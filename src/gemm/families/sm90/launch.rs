@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use cutlet_device::collective::{ArrivalCounters, DynamicCluster, SmAffinity, Splits};
-use cutlet_device::sm90::{TensorMap, TmaBox};
+use cutlet_device::tma::{TensorMap, TmaBox};
 use cutlet_device::{DeviceData, PtxLibrary};
 use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, ViewMut};
 use cutlet_kernels::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster, read_once};

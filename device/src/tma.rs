@@ -8,9 +8,12 @@
 //! bytes: if the tensor's innermost extent ends within 16 bytes, the store overwrites the bytes after it, up to the
 //! next multiple of 16. A kernel that must not overwrite them stores such tensors by its threads.
 
+mod tensor_map;
+
 use cutlet_layout_core::TileIndex;
 
-use super::TensorMap;
+pub use tensor_map::{TensorMap, prefetch_tensor_map};
+
 use crate::cluster::Multicast;
 use crate::mbarrier::Mbarrier;
 use crate::tile::{SharedTile, TmaLayout};
@@ -95,7 +98,7 @@ pub unsafe fn tma_load<T: DeviceData, const R: usize>(
 /// Starts to copy a box from shared memory to the coordinate `at`, innermost first, as part of the thread's open group.
 /// `R` is the rank of the map's tensor: 2 or 3.
 ///
-/// One thread calls it. Before, the threads that wrote the box call [`fence_async_shared`](super::fence_async_shared)
+/// One thread calls it. Before, the threads that wrote the box call [`fence_async_shared`](crate::sm90::fence_async_shared)
 /// and meet this thread at a barrier.
 ///
 /// # Safety
@@ -339,8 +342,7 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
 mod imp {
     use core::arch::asm;
 
-    use super::super::TensorMap;
-    use super::CacheHint;
+    use super::{CacheHint, TensorMap};
     use crate::cluster::Multicast;
 
     /// The cache policy of a hint, as the hardware encodes it.
@@ -438,8 +440,7 @@ mod imp {
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
-    use super::super::TensorMap;
-    use super::CacheHint;
+    use super::{CacheHint, TensorMap};
     use crate::cluster::Multicast;
     pub use cutlet_simt::bulk_store_commit as store_commit;
 

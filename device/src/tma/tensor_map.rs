@@ -4,15 +4,13 @@ use core::fmt;
 
 use crate::{DeviceData, Global};
 
-use super::proxy;
-
 /// A description of a tensor in global memory, and of the boxes that TMA copies.
 ///
 /// The host makes it (`cutlet-host`'s `TensorMap`). A kernel takes it as `#[grid_constant] map: &TensorMap`, so that
 /// TMA reads the kernel parameter itself.
 ///
 /// ```
-/// use cutlet_device::sm90::{TensorMap, prefetch_tensor_map};
+/// use cutlet_device::tma::{TensorMap, prefetch_tensor_map};
 /// use cutlet_device::kernel;
 ///
 /// #[kernel(threads = 32, arch = "sm_90a")]
@@ -53,7 +51,7 @@ impl TensorMap {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn in_global<'a>(map: Global<TensorMap>) -> &'a TensorMap {
-        proxy::fence_tensor_map(map.as_ptr().cast());
+        imp::fence(map.as_ptr().cast());
         #[cfg(not(target_arch = "nvptx64"))]
         cutlet_simt::global_bytes(
             map.checked_ptr().cast(),
@@ -93,9 +91,25 @@ mod imp {
                 options(readonly, nostack));
         }
     }
+
+    /// The comment tells the PTX builder which version of PTX the instruction needs.
+    #[inline(always)]
+    pub fn fence(map: *const u8) {
+        // SAFETY: a fence only orders.
+        unsafe {
+            asm!(
+                "// cutlet-isa 8.3",
+                "fence.proxy.tensormap::generic.acquire.gpu [{}], 128;",
+                in(reg64) map,
+                options(nostack)
+            );
+        }
+    }
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
 mod imp {
     pub fn prefetch(_: &super::TensorMap) {}
+
+    pub fn fence(_: *const u8) {}
 }
