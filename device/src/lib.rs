@@ -16,6 +16,7 @@
 //! | 8-bit floats | [`fp8`] |
 //! | mbarriers | [`mbarrier`] |
 //! | TMA: tensor maps, loads and stores of boxes | [`tma`] |
+//! | warpgroups: indices, barriers, numbers of registers | [`warpgroup`] |
 //! | barriers of clusters, distributed shared memory | [`cluster`] |
 //! | tiles in shared memory, their layouts and swizzles | [`tile`] |
 //! | instructions of Ampere and newer: `cp.async`, `ldmatrix`, `mma.sync` | [`sm80`] |
@@ -71,6 +72,7 @@ pub mod tile;
 pub mod tma;
 mod vector;
 mod vote;
+pub mod warpgroup;
 
 pub use atomic::{
     AtomicAdd, AtomicCas, AtomicCell, AtomicExchange, AtomicMax, AtomicMemory, AtomicMin,

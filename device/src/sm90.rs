@@ -6,7 +6,7 @@
 //! | stores from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
 //! | additions in the L2 cache | [`ReduceAdd`] |
 //! | fences | [`fence_async_shared`] |
-//! | registers, launches, election | [`increase_registers`], [`decrease_registers`], [`grid_dependency_wait`], [`launch_dependents`], [`elect_one`] |
+//! | launches, election | [`grid_dependency_wait`], [`launch_dependents`], [`elect_one`] |
 //!
 //! [`collective`](crate::collective) builds on them.
 
@@ -16,9 +16,7 @@ mod elect;
 mod operand;
 mod proxy;
 mod reduce_add;
-mod registers;
 mod stmatrix;
-mod warpgroup;
 mod wgmma;
 
 pub use dependent_launch::{grid_dependency_wait, launch_dependents};
@@ -26,13 +24,7 @@ pub use descriptor::{MatrixDescriptor, Operand, OperandA, OperandB, OperandKind}
 pub use elect::elect_one;
 pub use proxy::fence_async_shared;
 pub use reduce_add::ReduceAdd;
-pub use registers::{decrease_registers, increase_registers};
 pub use stmatrix::{Float16, stmatrix, stmatrix_transposed, store_accumulator};
-pub(crate) use warpgroup::WARPGROUP_WARPS;
-pub use warpgroup::{
-    WARPGROUP_SIZE, WarpgroupIdx, WarpgroupThread, warpgroup_idx, warpgroup_sync,
-    warpgroup_thread_idx,
-};
 pub use wgmma::{
     Accumulator, AccumulatorLayout, WarpgroupThreads, Wgmma, WgmmaGroup, WgmmaInstruction,
     warpgroup_arrive, warpgroup_wait,

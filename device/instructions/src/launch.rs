@@ -1,9 +1,7 @@
 //! Register reallocation, dependent launch, and the election of a lane.
 
-use cutlet_device::sm90::{
-    decrease_registers, elect_one, grid_dependency_wait, increase_registers, launch_dependents,
-    warpgroup_idx,
-};
+use cutlet_device::sm90::{elect_one, grid_dependency_wait, launch_dependents};
+use cutlet_device::warpgroup::{decrease_registers, increase_registers, warpgroup_idx};
 use cutlet_device::{Global, GlobalMut, kernel};
 
 /// One warpgroup releases registers, and another one requests them.

@@ -1,6 +1,7 @@
 //! Barriers of blocks, warps and warpgroups, and fences.
 
-use cutlet_device::sm90::{fence_async_shared, warpgroup_idx, warpgroup_sync};
+use cutlet_device::sm90::fence_async_shared;
+use cutlet_device::warpgroup::{warpgroup_idx, warpgroup_sync};
 use cutlet_device::{
     barrier_arrive, barrier_sync, kernel, sync_threads, sync_warp, thread_fence,
     thread_fence_block, warp_idx,

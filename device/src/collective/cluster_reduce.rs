@@ -10,7 +10,7 @@ use cutlet_layout_core::{Fragment, FragmentLayout, StaticLayout};
 use super::fragment_words::{WORD, first_of_word, set_word, word_of, words};
 use crate::cluster::{map_shared, store_async};
 use crate::mbarrier::{Mbarrier, fence_mbarrier_init};
-use crate::sm90::{WARPGROUP_SIZE, WARPGROUP_WARPS, WarpgroupIdx, WarpgroupThread};
+use crate::warpgroup::{WARPGROUP_SIZE, WARPGROUP_WARPS, WarpgroupIdx, WarpgroupThread};
 use crate::{Shared, SharedMemory, SharedStorage, cluster_rank, lane_idx, sync_warp};
 
 /// Shared memory for a fragment of layout `L` per thread of a warpgroup, which another block of the cluster fills.
@@ -201,9 +201,9 @@ impl<L: FragmentLayout> DsmemReceiver<L> {
 /// whose index is its block's rank receives and adds, and the other one sends.
 ///
 /// ```no_run
-/// use cutlet_device::collective::DsmemBuffer;
-/// use cutlet_device::sm90::{warpgroup_idx, warpgroup_thread_idx};
 /// use cutlet_device::cluster::{cluster_arrive_relaxed, cluster_wait};
+/// use cutlet_device::collective::DsmemBuffer;
+/// use cutlet_device::warpgroup::{warpgroup_idx, warpgroup_thread_idx};
 /// use cutlet_device::{SharedMemory, thread_idx};
 /// use cutlet_layout_core::{Fragment, L};
 ///

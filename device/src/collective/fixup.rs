@@ -11,7 +11,7 @@ use cutlet_layout_core::{Fragment, FragmentLayout, each};
 
 use super::Share;
 use super::fragment_words::{WORD, first_of_word, set_word, word_of, words};
-use crate::sm90::{WARPGROUP_SIZE, WARPGROUP_WARPS, WarpgroupThread};
+use crate::warpgroup::{WARPGROUP_SIZE, WARPGROUP_WARPS, WarpgroupThread};
 use crate::{DeviceData, GlobalMut, atomic_count, lane_idx, shfl, sync_warp};
 
 /// Registers for the accumulators and for the partials that a thread reads at a time. Several reads at a time overlap.
@@ -47,7 +47,7 @@ impl ArrivalCounters {
 ///
 /// ```no_run
 /// use cutlet_device::collective::{ArrivalCounters, Fixup, Share};
-/// use cutlet_device::sm90::warpgroup_thread_idx;
+/// use cutlet_device::warpgroup::warpgroup_thread_idx;
 /// use cutlet_device::{GlobalMut, block_idx};
 /// use cutlet_layout_core::{Fragment, L};
 ///

@@ -3,7 +3,7 @@
 
 use cutlet_layout_core::{Fragment, FragmentLayout, StaticLayout};
 
-use crate::sm90::{WARPGROUP_SIZE, WarpgroupThread};
+use crate::warpgroup::{WARPGROUP_SIZE, WarpgroupThread};
 
 /// Values of a word: 16 bytes.
 pub(super) const WORD: usize = 4;

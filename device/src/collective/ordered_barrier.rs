@@ -1,6 +1,6 @@
 //! The ordered barrier: two ping-pong warpgroups take turns to enter a section.
 
-use crate::sm90::{WARPGROUP_SIZE, WarpgroupIdx};
+use crate::warpgroup::{WARPGROUP_SIZE, WarpgroupIdx};
 use crate::{barrier_arrive, barrier_sync};
 
 /// The named barrier of the first warpgroup. The second warpgroup has the next one. They are the last two of a block.

@@ -8,7 +8,7 @@ use core::marker::PhantomData;
 
 use super::{Cluster, ClusterShape};
 use crate::mbarrier::{Mbarrier, fence_mbarrier_init};
-use crate::sm90::WarpgroupThread;
+use crate::warpgroup::WarpgroupThread;
 use crate::{Shared, SharedMemory, SharedStorage, uniform};
 
 /// The number of stages of a ring, as a type.

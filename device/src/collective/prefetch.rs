@@ -1,6 +1,6 @@
 //! Prefetch: a launch fetches the beginnings of its operands into the L2 cache before it may read them.
 
-use crate::sm90::{WARPGROUP_SIZE, WarpgroupThread};
+use crate::warpgroup::{WARPGROUP_SIZE, WarpgroupThread};
 use crate::{DeviceData, Global, block_idx};
 
 /// Bytes of a cache line.

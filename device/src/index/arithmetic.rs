@@ -4,7 +4,7 @@ use core::convert::Infallible;
 use core::ops::{Add, BitAnd, BitOr, BitXor, Div, Mul, Rem, Shl, Shr, Sub};
 
 use super::{BlockCoord, ClusterRank, LaneIdx, ThreadIdx, WarpIdx};
-use crate::sm90::{WarpgroupIdx, WarpgroupThread};
+use crate::warpgroup::{WarpgroupIdx, WarpgroupThread};
 
 /// A value that an operator takes beside an index of type `Index`. No type implements it.
 ///

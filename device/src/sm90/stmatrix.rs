@@ -7,8 +7,9 @@ use cutlet_layout_core::{
 };
 use half::{bf16, f16};
 
-use super::{WarpgroupThread, WgmmaInstruction};
+use super::WgmmaInstruction;
 use crate::tile::SharedTile;
+use crate::warpgroup::WarpgroupThread;
 use crate::{DeviceData, Float, Shared};
 
 /// A 16-bit float, of which a register holds a pair.

@@ -8,6 +8,9 @@ use cutlet_device::tile::{
 use cutlet_device::tma::{
     CacheHint, LoadOptions, tma_store_commit, tma_store_wait, tma_store_wait_read,
 };
+use cutlet_device::warpgroup::{
+    decrease_registers, increase_registers, warpgroup_idx, warpgroup_thread_idx,
+};
 use cutlet_device::{SharedMemory, sync_threads, thread_idx};
 use half::bf16;
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use cutlet_device::cluster::{cluster_arrive_relaxed, cluster_wait};
 use cutlet_device::collective::*;
-use cutlet_device::sm90::*;
+use cutlet_device::warpgroup::{warpgroup_idx, warpgroup_thread_idx};
 use cutlet_device::{SharedMemory, cluster_rank, thread_idx};
 use cutlet_layout_core::{Fragment, L, StaticLayout, each};
 

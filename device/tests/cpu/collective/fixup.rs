@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use cutlet_device::collective::*;
-use cutlet_device::sm90::*;
+use cutlet_device::warpgroup::warpgroup_thread_idx;
 use cutlet_device::{GlobalMut, block_idx};
 use cutlet_layout_core::{Fragment, FragmentLayout, L, each};
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use cutlet_device::cluster::{Multicast, cluster_sync};
 use cutlet_device::collective::*;
 use cutlet_device::sm80::cp_async;
-use cutlet_device::sm90::*;
 use cutlet_device::tile::{KMajor, KMajorTile, OperandLayout, SwizzleSpan};
 use cutlet_device::tma::LoadOptions;
+use cutlet_device::warpgroup::{warpgroup_idx, warpgroup_thread_idx};
 use cutlet_device::{
     Global, Shared, SharedMemory, barrier_sync, cluster_rank, sync_threads, thread_idx,
 };

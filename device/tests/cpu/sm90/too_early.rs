@@ -7,6 +7,7 @@ use cutlet_device::tile::KMajorTile;
 use cutlet_device::tma::{
     LoadOptions, TmaBox, tma_load, tma_store, tma_store_commit, tma_store_wait_read,
 };
+use cutlet_device::warpgroup::{warpgroup_idx, warpgroup_thread_idx};
 use cutlet_device::{
     GlobalMut, Shared, SharedMemory, atomic_load, atomic_store, cluster_rank, sync_threads,
     sync_warp, thread_idx, wait_until, warp_idx,

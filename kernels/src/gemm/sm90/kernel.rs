@@ -9,12 +9,13 @@ use core::marker::PhantomData;
 
 use cutlet_device::cluster::{cluster_arrive_relaxed, cluster_wait};
 use cutlet_device::collective::{ClusterReduce, CopyProducer, WorkTile};
-use cutlet_device::sm90::{
-    WarpgroupIdx, WarpgroupThread, decrease_registers, elect_one, grid_dependency_wait,
-    increase_registers, launch_dependents, warpgroup_idx, warpgroup_thread_idx,
-};
+use cutlet_device::sm90::{elect_one, grid_dependency_wait, launch_dependents};
 use cutlet_device::tile::Major;
 use cutlet_device::tma::{TensorMap, prefetch_tensor_map};
+use cutlet_device::warpgroup::{
+    WarpgroupIdx, WarpgroupThread, decrease_registers, increase_registers, warpgroup_idx,
+    warpgroup_thread_idx,
+};
 use cutlet_device::{
     Global, GlobalMut, WarpIdx, cluster_rank, sync_threads, uniform, warp_idx_sync,
 };

@@ -1,9 +1,8 @@
 //! The mainloop: `wgmma` over the k-tiles of a work tile, one group in flight while the next k-tile is awaited.
 
 use cutlet_device::collective::{Consumer, OrderedBarrier, StageIdx};
-use cutlet_device::sm90::{
-    Accumulator, WarpgroupIdx, WarpgroupThread, warpgroup_arrive, warpgroup_sync, warpgroup_wait,
-};
+use cutlet_device::sm90::{Accumulator, warpgroup_arrive, warpgroup_wait};
+use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread, warpgroup_sync};
 
 use super::config::{Config, RingA, RingB};
 use crate::gemm::config::{AtomFragment, Consumers};

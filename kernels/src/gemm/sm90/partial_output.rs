@@ -3,7 +3,8 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::sm90::{ReduceAdd, WarpgroupThread, WarpgroupThreads};
+use cutlet_device::sm90::{ReduceAdd, WarpgroupThreads};
+use cutlet_device::warpgroup::WarpgroupThread;
 use cutlet_device::{DeviceData, GlobalMut, uniform};
 use cutlet_layout_core::{
     ColMajor, FragmentLayout, Layout, RowMajor, StaticLayout, Strided, Tensor, Tv, each, tiles,

@@ -1,8 +1,8 @@
 //! The store of a scattered C: a consumer's threads store rows of the product to rows of a table that indices name.
 
 use cutlet_device::collective::WorkTile;
-use cutlet_device::sm90::{WarpgroupIdx, WarpgroupThread};
 use cutlet_device::tile::Major;
+use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
 use cutlet_device::{GlobalMut, Relaxed, uniform};
 use cutlet_layout_core::{RowMajor, Tensor};
 

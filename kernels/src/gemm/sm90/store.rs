@@ -1,9 +1,10 @@
 //! The store: a consumer's accumulators go to C, to partial output, or through the fixup.
 
 use cutlet_device::collective::{Fixup, WorkTile};
-use cutlet_device::sm90::{AccumulatorLayout, WarpgroupIdx, WarpgroupThread};
+use cutlet_device::sm90::AccumulatorLayout;
 use cutlet_device::tile::Major;
 use cutlet_device::tma::{TensorMap, tma_store_wait_read};
+use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
 use cutlet_device::{GlobalMut, lane_idx, uniform};
 use cutlet_layout_core::{RowMajor, Tensor, tile_origin};
 

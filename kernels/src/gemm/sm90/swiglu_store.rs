@@ -8,8 +8,8 @@
 use core::marker::PhantomData;
 
 use cutlet_device::collective::WorkTile;
-use cutlet_device::sm90::{WarpgroupIdx, WarpgroupThread};
 use cutlet_device::tma::TensorMap;
+use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
 use cutlet_device::{GlobalMut, lane_idx, shfl_xor};
 use cutlet_layout_core::{Fragment, each};
 

@@ -2,8 +2,8 @@
 
 /// Decreases the number of registers of each thread of the warpgroup to `COUNT`: 24 to 256, a multiple of 8.
 ///
-/// All warps of the warpgroup call it. The assembler ignores it unless the kernel's launch bounds have `threads` and
-/// `min_blocks`.
+/// All warps of the warpgroup call it. The kernel's target is `sm_90a`, or a later one with the instruction, such as
+/// `sm_100a`. The assembler ignores it unless the kernel's launch bounds have `threads` and `min_blocks`.
 #[inline(always)]
 pub fn decrease_registers<const COUNT: u32>() {
     const { check(COUNT) };

@@ -1,8 +1,12 @@
-//! Warpgroups: four consecutive warps that issue `wgmma` together.
+//! Warpgroups: four consecutive warps, which issue `wgmma` and change their numbers of registers together.
+
+mod registers;
 
 use core::ops::Range;
 
 use cutlet_layout_core::{ThreadIndex, TileIndex};
+
+pub use registers::{decrease_registers, increase_registers};
 
 use crate::index::index;
 use crate::{barrier_sync, shfl, thread_idx};
