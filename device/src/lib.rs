@@ -12,6 +12,7 @@
 //! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`], [`atomic_count`] |
 //! | stores of several threads to one element | [`RedAdd`], [`Relaxed`] |
 //! | signals between blocks | [`atomic_load`], [`atomic_store`], [`wait_until`], [`thread_fence`] |
+//! | dependent launches | [`grid_dependency_wait`], [`launch_dependents`] |
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
 //! | 8-bit floats | [`fp8`] |
 //! | mbarriers | [`mbarrier`] |
@@ -46,6 +47,7 @@ mod convert;
 #[cfg(not(target_arch = "nvptx64"))]
 mod cpu;
 pub mod debug;
+mod dependent_launch;
 mod device_data;
 mod engine;
 #[cfg(target_arch = "nvptx64")]
@@ -84,6 +86,7 @@ pub use convert::Float;
 #[cfg(target_arch = "x86_64")]
 pub use cpu::__has_avx2_and_fma;
 pub use cutlet_device_macros::{DeviceData, SharedStorage, instantiate, kernel};
+pub use dependent_launch::{grid_dependency_wait, launch_dependents};
 #[doc(hidden)]
 pub use device_data::__check_argument;
 pub use device_data::DeviceData;

@@ -6,11 +6,10 @@
 //! | stores from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
 //! | additions in the L2 cache | [`ReduceAdd`] |
 //! | fences | [`fence_async_shared`] |
-//! | launches, election | [`grid_dependency_wait`], [`launch_dependents`], [`elect_one`] |
+//! | election | [`elect_one`] |
 //!
 //! [`collective`](crate::collective) builds on them.
 
-mod dependent_launch;
 mod descriptor;
 mod elect;
 mod operand;
@@ -19,7 +18,6 @@ mod reduce_add;
 mod stmatrix;
 mod wgmma;
 
-pub use dependent_launch::{grid_dependency_wait, launch_dependents};
 pub use descriptor::{MatrixDescriptor, Operand, OperandA, OperandB, OperandKind};
 pub use elect::elect_one;
 pub use proxy::fence_async_shared;

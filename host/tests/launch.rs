@@ -24,9 +24,9 @@ static PTX: PtxLibrary = PtxLibrary {
 };
 
 mod kernels {
-    use cutlet_device::sm90::grid_dependency_wait;
     use cutlet_device::{
-        Global, GlobalMut, block_idx, cluster_rank, kernel, sync_threads, thread_idx,
+        Global, GlobalMut, block_idx, cluster_rank, grid_dependency_wait, kernel, sync_threads,
+        thread_idx,
     };
 
     /// `y = a·x + y`, one element per thread.

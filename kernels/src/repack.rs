@@ -3,8 +3,10 @@
 //! One launch copies both operands of a product. It begins while the kernel before it ends, and lets the product begin
 //! while it ends.
 
-use cutlet_device::sm90::{grid_dependency_wait, launch_dependents};
-use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, kernel, thread_idx};
+use cutlet_device::{
+    DeviceData, Global, GlobalMut, block_idx, grid_dependency_wait, kernel, launch_dependents,
+    thread_idx,
+};
 use cutlet_layout_core::{Coord, L, Raster, RowMajor, Tensor, Tv, tiles};
 
 /// The tile of a block.

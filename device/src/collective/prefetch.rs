@@ -16,7 +16,7 @@ const ROWS: usize = WARPGROUP_SIZE as usize / MOST_LINES;
 ///
 /// A kernel that begins while the kernel before it ends may not read that kernel's output yet. But it may prefetch it,
 /// because later writes go through the same cache. So it calls [`begin`](Self::begin) before
-/// [`grid_dependency_wait`](crate::sm90::grid_dependency_wait).
+/// [`grid_dependency_wait`](crate::grid_dependency_wait).
 ///
 /// ```
 /// use cutlet_device::Global;

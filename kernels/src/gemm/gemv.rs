@@ -5,10 +5,10 @@
 //! elements of the vectors, and the block adds the threads' sums at the end. No tensor core is used, because memory
 //! bounds the time.
 
-use cutlet_device::sm90::{grid_dependency_wait, launch_dependents};
 use cutlet_device::{
     DeviceData, Global, GlobalMut, SharedArray, ThreadGroup, ThreadIdx, ThreadsOf, WARP_SIZE,
-    block_idx, fma, instantiate, lane_idx, sync_threads, thread_idx, warp_idx, warp_sum,
+    block_idx, fma, grid_dependency_wait, instantiate, lane_idx, launch_dependents, sync_threads,
+    thread_idx, warp_idx, warp_sum,
 };
 use cutlet_layout_core::{
     AnyStrides, Fragment, FragmentLayout, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, each,

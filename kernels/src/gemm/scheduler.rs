@@ -2,12 +2,11 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::DeviceData;
 use cutlet_device::collective::{
     AffinitySlot, ClusterShape, GroupedTileScheduler, Groups, PersistentTileScheduler, SizesAre,
     StreamKTileScheduler, WorkTile,
 };
-use cutlet_device::sm90::grid_dependency_wait;
+use cutlet_device::{DeviceData, grid_dependency_wait};
 
 use super::args::SchedulerArgs;
 

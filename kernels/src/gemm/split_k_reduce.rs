@@ -4,9 +4,11 @@
 use core::marker::PhantomData;
 
 use cutlet_device::collective::{Stages, TileRing};
-use cutlet_device::sm90::{grid_dependency_wait, launch_dependents};
 use cutlet_device::warpgroup::{WARPGROUP_SIZE, warpgroup_idx, warpgroup_thread_idx};
-use cutlet_device::{DeviceData, Global, GlobalMut, block_idx, instantiate, sync_threads};
+use cutlet_device::{
+    DeviceData, Global, GlobalMut, block_idx, grid_dependency_wait, instantiate, launch_dependents,
+    sync_threads,
+};
 use cutlet_layout_core::{
     AccessWidth, AnyStrides, Divisor, E, Engine, Fragment, FragmentLayout, L, MatrixInner,
     NoSwizzle, Raster, RowMajor, StaticLayout, Tensor, ThreadValue, Width, each, tiles,

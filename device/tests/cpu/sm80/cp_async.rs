@@ -356,7 +356,7 @@ fn a_copy_in_a_dependent_launch_waits_for_the_kernels_before() {
         cutlet_simt::launch(&early(), &|| {
             let to: Shared<u32> = SharedMemory::new().take(32);
             if waits {
-                cutlet_device::sm90::grid_dependency_wait();
+                cutlet_device::grid_dependency_wait();
             }
             let thread = thread_idx().get();
             // SAFETY: the element is there, and each thread has its own.

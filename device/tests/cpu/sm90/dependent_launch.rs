@@ -7,7 +7,8 @@ use cutlet_device::sm90::*;
 use cutlet_device::tile::KMajorTile;
 use cutlet_device::tma::LoadOptions;
 use cutlet_device::{
-    GlobalMut, SharedMemory, atomic_add, atomic_count, atomic_load, atomic_store, thread_idx,
+    GlobalMut, SharedMemory, atomic_add, atomic_count, atomic_load, atomic_store,
+    grid_dependency_wait, launch_dependents, thread_idx,
 };
 use cutlet_simt::LaunchSpec;
 

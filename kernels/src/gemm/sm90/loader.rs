@@ -2,11 +2,10 @@
 //! and multicasts it to them.
 
 use cutlet_device::cluster::Multicast;
-use cutlet_device::cluster_rank;
 use cutlet_device::collective::Filling;
-use cutlet_device::sm90::grid_dependency_wait;
 use cutlet_device::tile::Major;
 use cutlet_device::tma::{CacheHint, LoadOptions, TensorMap};
+use cutlet_device::{cluster_rank, grid_dependency_wait};
 use cutlet_layout_core::tile_origin;
 
 use super::config::{Config, RingA, RingB, SharedB};

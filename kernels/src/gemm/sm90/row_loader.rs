@@ -3,13 +3,12 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::Global;
 use cutlet_device::collective::{CopyProducer, Filling};
 use cutlet_device::sm80::cp_async;
-use cutlet_device::sm90::grid_dependency_wait;
 use cutlet_device::tile::Major;
 use cutlet_device::tma::{LoadOptions, TensorMap};
 use cutlet_device::warpgroup::WarpgroupThread;
+use cutlet_device::{Global, grid_dependency_wait};
 use cutlet_layout_core::{
     Coord, FragmentLayout, Gather, Layout, Partition, StaticLayout, Tensor, ThreadValue, Width,
     tile_origin,
