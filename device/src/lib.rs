@@ -7,7 +7,7 @@
 //! |---|---|
 //! | indices and extents | [`thread_idx`], [`lane_idx`], [`warp_idx`], [`block_idx`], [`block_dim`], [`grid_dim`], [`cluster_rank`] |
 //! | barriers | [`sync_threads`], [`sync_warp`], [`barrier_sync`], [`barrier_arrive`] |
-//! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`warp_sum`], [`uniform`], [`any`], [`all`], [`ballot`] |
+//! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`warp_sum`], [`uniform`], [`any`], [`all`], [`ballot`], [`elect_one`] |
 //! | memory | [`Global`], [`GlobalMut`], [`SharedStorage`], [`Shared`] |
 //! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`], [`atomic_count`] |
 //! | stores of several threads to one element | [`RedAdd`], [`Relaxed`] |
@@ -16,7 +16,7 @@
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
 //! | 8-bit floats | [`fp8`] |
 //! | mbarriers | [`mbarrier`] |
-//! | TMA: tensor maps, loads and stores of boxes | [`tma`] |
+//! | TMA: tensor maps, loads and stores of boxes | [`tma`], [`fence_async_shared`] |
 //! | warpgroups: indices, barriers, numbers of registers | [`warpgroup`] |
 //! | barriers of clusters, distributed shared memory | [`cluster`] |
 //! | tiles in shared memory, their layouts and swizzles | [`tile`] |
@@ -49,6 +49,7 @@ mod cpu;
 pub mod debug;
 mod dependent_launch;
 mod device_data;
+mod elect;
 mod engine;
 #[cfg(target_arch = "nvptx64")]
 mod entry;
@@ -90,6 +91,7 @@ pub use dependent_launch::{grid_dependency_wait, launch_dependents};
 #[doc(hidden)]
 pub use device_data::__check_argument;
 pub use device_data::DeviceData;
+pub use elect::elect_one;
 pub use global::{Global, GlobalMut};
 pub use index::{
     AnyThreads, BlockCoord, BlockIdx, ClusterRank, Dim3, LaneIdx, ThreadGroup, ThreadIdx, Threads,
@@ -109,7 +111,7 @@ pub use shared::{Shared, SharedMemory};
 pub use shared_storage::{SharedArray, SharedStorage, SharedUnion};
 pub use shuffle::{Shuffle, shfl, shfl_down, shfl_up, shfl_xor, uniform, warp_sum};
 pub use sync::{
-    barrier_arrive, barrier_sync, sync_threads, sync_warp, thread_fence, thread_fence_block,
-    wait_until,
+    barrier_arrive, barrier_sync, fence_async_shared, sync_threads, sync_warp, thread_fence,
+    thread_fence_block, wait_until,
 };
 pub use vote::{all, any, ballot};

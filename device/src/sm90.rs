@@ -5,22 +5,16 @@
 //! | matrix instructions | [`Wgmma`], [`WgmmaGroup`], [`Accumulator`], [`warpgroup_arrive`], [`warpgroup_wait`] |
 //! | stores from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
 //! | additions in the L2 cache | [`ReduceAdd`] |
-//! | fences | [`fence_async_shared`] |
-//! | election | [`elect_one`] |
 //!
 //! [`collective`](crate::collective) builds on them.
 
 mod descriptor;
-mod elect;
 mod operand;
-mod proxy;
 mod reduce_add;
 mod stmatrix;
 mod wgmma;
 
 pub use descriptor::{MatrixDescriptor, Operand, OperandA, OperandB, OperandKind};
-pub use elect::elect_one;
-pub use proxy::fence_async_shared;
 pub use reduce_add::ReduceAdd;
 pub use stmatrix::{Float16, stmatrix, stmatrix_transposed, store_accumulator};
 pub use wgmma::{

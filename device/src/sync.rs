@@ -54,6 +54,15 @@ pub fn thread_fence() {
     imp::fence_device();
 }
 
+/// Makes this thread's writes to shared memory visible to TMA and `wgmma`, which use the async proxy. A thread calls it
+/// after it wrote a tile by ordinary stores. Hopper and newer GPUs have this fence.
+///
+/// The CPU backend has one proxy only, so a missing fence shows on a GPU alone.
+#[inline(always)]
+pub fn fence_async_shared() {
+    imp::fence_async_shared();
+}
+
 #[cfg(target_arch = "nvptx64")]
 mod imp {
     use core::arch::asm;
@@ -108,6 +117,12 @@ mod imp {
         // SAFETY: a fence only orders.
         unsafe { asm!("fence.acq_rel.gpu;", options(nostack)) };
     }
+
+    #[inline(always)]
+    pub fn fence_async_shared() {
+        // SAFETY: a fence only orders.
+        unsafe { asm!("fence.proxy.async.shared::cta;", options(nostack)) };
+    }
 }
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -132,4 +147,6 @@ mod imp {
         fence(Ordering::AcqRel);
         fence_block();
     }
+
+    pub fn fence_async_shared() {}
 }

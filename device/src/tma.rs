@@ -98,7 +98,7 @@ pub unsafe fn tma_load<T: DeviceData, const R: usize>(
 /// Starts to copy a box from shared memory to the coordinate `at`, innermost first, as part of the thread's open group.
 /// `R` is the rank of the map's tensor: 2 or 3.
 ///
-/// One thread calls it. Before, the threads that wrote the box call [`fence_async_shared`](crate::sm90::fence_async_shared)
+/// One thread calls it. Before, the threads that wrote the box call [`fence_async_shared`](crate::fence_async_shared)
 /// and meet this thread at a barrier.
 ///
 /// # Safety

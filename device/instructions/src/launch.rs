@@ -1,8 +1,9 @@
 //! Register reallocation, dependent launch, and the election of a lane.
 
-use cutlet_device::sm90::elect_one;
 use cutlet_device::warpgroup::{decrease_registers, increase_registers, warpgroup_idx};
-use cutlet_device::{Global, GlobalMut, grid_dependency_wait, kernel, launch_dependents};
+use cutlet_device::{
+    Global, GlobalMut, elect_one, grid_dependency_wait, kernel, launch_dependents,
+};
 
 /// One warpgroup releases registers, and another one requests them.
 #[kernel(threads = 256, min_blocks = 1, arch = "sm_90a")]

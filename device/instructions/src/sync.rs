@@ -1,10 +1,9 @@
 //! Barriers of blocks, warps and warpgroups, and fences.
 
-use cutlet_device::sm90::fence_async_shared;
 use cutlet_device::warpgroup::{warpgroup_idx, warpgroup_sync};
 use cutlet_device::{
-    barrier_arrive, barrier_sync, kernel, sync_threads, sync_warp, thread_fence,
-    thread_fence_block, warp_idx,
+    barrier_arrive, barrier_sync, fence_async_shared, kernel, sync_threads, sync_warp,
+    thread_fence, thread_fence_block, warp_idx,
 };
 
 /// Barriers, with fences between them.

@@ -9,9 +9,8 @@
 use super::pipeline::Cursor;
 use super::{Cluster, ClusterShape, Filling, Pipeline, StageCount};
 use crate::sm80::{cp_async_commit, cp_async_wait};
-use crate::sm90::fence_async_shared;
 use crate::warpgroup::{WARPGROUP_WARPS, WarpgroupThread};
-use crate::{lane_idx, sync_warp};
+use crate::{fence_async_shared, lane_idx, sync_warp};
 
 /// Fills the stages in order, together with the other threads of its warpgroup. All threads call each method.
 #[derive(Debug)]

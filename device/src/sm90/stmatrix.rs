@@ -77,7 +77,7 @@ const fn check(bytes: usize, matrices: usize) {
 /// The tile's (mn, k) are the accumulators' rows and columns. Stores have 16 bytes, whichever of the two is
 /// consecutive. Each warp writes its 16 rows.
 ///
-/// All threads of the warpgroup call it, and then [`fence_async_shared`](super::fence_async_shared) if a TMA store
+/// All threads of the warpgroup call it, and then [`fence_async_shared`](crate::fence_async_shared) if a TMA store
 /// follows.
 ///
 /// # Safety

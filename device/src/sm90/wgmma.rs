@@ -133,7 +133,7 @@ impl WgmmaGroup {
     ///
     /// # Safety
     /// The operands must be in the shared memory that the descriptors describe, and visible to the instruction: loaded
-    /// by TMA, or written before a [`fence_async_shared`](super::fence_async_shared). Nothing may overwrite them before
+    /// by TMA, or written before a [`fence_async_shared`](crate::fence_async_shared). Nothing may overwrite them before
     /// the group was waited for.
     ///
     /// The first instruction must replace [`new`](Accumulator::new) accumulators. Accumulators must not be waited for

@@ -11,7 +11,7 @@ use cutlet_device::tma::{
 use cutlet_device::warpgroup::{
     decrease_registers, increase_registers, warpgroup_idx, warpgroup_thread_idx,
 };
-use cutlet_device::{SharedMemory, sync_threads, thread_idx};
+use cutlet_device::{SharedMemory, fence_async_shared, sync_threads, thread_idx};
 use half::bf16;
 
 use crate::fixture::{Matrix, launch};

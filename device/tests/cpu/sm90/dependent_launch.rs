@@ -3,11 +3,10 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use cutlet_device::mbarrier::Mbarrier;
-use cutlet_device::sm90::*;
 use cutlet_device::tile::KMajorTile;
 use cutlet_device::tma::LoadOptions;
 use cutlet_device::{
-    GlobalMut, SharedMemory, atomic_add, atomic_count, atomic_load, atomic_store,
+    GlobalMut, SharedMemory, atomic_add, atomic_count, atomic_load, atomic_store, elect_one,
     grid_dependency_wait, launch_dependents, thread_idx,
 };
 use cutlet_simt::LaunchSpec;

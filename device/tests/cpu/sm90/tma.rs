@@ -1,13 +1,12 @@
 //! TMA at the edges of tensors.
 
 use cutlet_device::mbarrier::Mbarrier;
-use cutlet_device::sm90::*;
 use cutlet_device::tile::KMajorTile;
 use cutlet_device::tma::{
     LoadOptions, TensorMap, prefetch_tensor_map, tma_store_commit, tma_store_wait,
     tma_store_wait_read,
 };
-use cutlet_device::{SharedMemory, thread_idx};
+use cutlet_device::{SharedMemory, fence_async_shared, thread_idx};
 use cutlet_simt::TensorMapModel;
 
 use crate::fixture::{Matrix, failure, launch, says};

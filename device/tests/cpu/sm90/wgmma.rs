@@ -8,7 +8,7 @@ use cutlet_device::tile::{
     KMajor, KMajorTile, Major, MnMajor, OperandLayout, OperandTile, SharedTile, SwizzleSpan,
 };
 use cutlet_device::warpgroup::warpgroup_thread_idx;
-use cutlet_device::{SharedMemory, sync_threads, thread_idx};
+use cutlet_device::{SharedMemory, fence_async_shared, sync_threads, thread_idx};
 use cutlet_layout_core::{StaticLayout, StaticSwizzle, each};
 use half::{bf16, f16};
 

@@ -13,15 +13,15 @@
 use core::marker::PhantomData;
 
 use cutlet_device::collective::UnalignedRows;
-use cutlet_device::sm90::{
-    AccumulatorLayout, WarpgroupThreads, fence_async_shared, store_accumulator,
-};
+use cutlet_device::sm90::{AccumulatorLayout, WarpgroupThreads, store_accumulator};
 use cutlet_device::tile::{
     KMajor, Major, MnMajor, OperandTile, SharedTile, TmaLayout, swizzle_source, tile_layout,
 };
 use cutlet_device::tma::{TensorMap, TmaBox, tma_store_commit, tma_store_wait_read};
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
-use cutlet_device::{Float, GlobalMut, Shared, SharedStorage, lane_idx, sync_warp};
+use cutlet_device::{
+    Float, GlobalMut, Shared, SharedStorage, fence_async_shared, lane_idx, sync_warp,
+};
 use cutlet_layout_core::{
     Coord, E, EngineMut, Fragment, FragmentLayout, Gather, L, Layout, MatrixInner, RowMajor,
     StaticLayout, StaticSwizzle, Tensor, ThreadValue, Tv, WgmmaC, each, tiles,

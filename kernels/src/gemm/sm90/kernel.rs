@@ -9,7 +9,6 @@ use core::marker::PhantomData;
 
 use cutlet_device::cluster::{cluster_arrive_relaxed, cluster_wait};
 use cutlet_device::collective::{ClusterReduce, CopyProducer, WorkTile};
-use cutlet_device::sm90::elect_one;
 use cutlet_device::tile::Major;
 use cutlet_device::tma::{TensorMap, prefetch_tensor_map};
 use cutlet_device::warpgroup::{
@@ -17,7 +16,7 @@ use cutlet_device::warpgroup::{
     warpgroup_thread_idx,
 };
 use cutlet_device::{
-    Global, GlobalMut, WarpIdx, cluster_rank, grid_dependency_wait, launch_dependents,
+    Global, GlobalMut, WarpIdx, cluster_rank, elect_one, grid_dependency_wait, launch_dependents,
     sync_threads, uniform, warp_idx_sync,
 };
 

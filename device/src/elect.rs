@@ -1,7 +1,7 @@
 //! `elect.sync`: the hardware elects one lane of a warp.
 
 /// Whether the running lane is the elected one. All lanes of the warp call it. The result is true for exactly one lane,
-/// which is the same every time.
+/// which is the same every time. Hopper and newer GPUs have the instruction.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn elect_one() -> bool {
