@@ -10,7 +10,7 @@
 //! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`warp_sum`], [`uniform`], [`any`], [`all`], [`ballot`], [`elect_one`] |
 //! | memory | [`Global`], [`GlobalMut`], [`SharedStorage`], [`Shared`] |
 //! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`], [`atomic_count`] |
-//! | stores of several threads to one element | [`RedAdd`], [`Relaxed`] |
+//! | stores of several threads to one element | [`RedAdd`], [`ReduceAdd`], [`Relaxed`] |
 //! | signals between blocks | [`atomic_load`], [`atomic_store`], [`wait_until`], [`thread_fence`] |
 //! | dependent launches | [`grid_dependency_wait`], [`launch_dependents`] |
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
@@ -64,6 +64,7 @@ mod mma;
 mod panic;
 mod ptx_library;
 mod red;
+mod reduce_add;
 mod relaxed;
 mod shared;
 mod shared_storage;
@@ -106,6 +107,7 @@ pub use math::{
 pub use mma::MmaInstruction;
 pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule, PtxText};
 pub use red::{RedAdd, RedAddElement};
+pub use reduce_add::ReduceAdd;
 pub use relaxed::Relaxed;
 pub use shared::{Shared, SharedMemory};
 pub use shared_storage::{SharedArray, SharedStorage, SharedUnion};

@@ -4,18 +4,15 @@
 //! |---|---|
 //! | matrix instructions | [`Wgmma`], [`WgmmaGroup`], [`Accumulator`], [`warpgroup_arrive`], [`warpgroup_wait`] |
 //! | stores from registers to shared memory | [`stmatrix`], [`store_accumulator`] |
-//! | additions in the L2 cache | [`ReduceAdd`] |
 //!
 //! [`collective`](crate::collective) builds on them.
 
 mod descriptor;
 mod operand;
-mod reduce_add;
 mod stmatrix;
 mod wgmma;
 
 pub use descriptor::{MatrixDescriptor, Operand, OperandA, OperandB, OperandKind};
-pub use reduce_add::ReduceAdd;
 pub use stmatrix::{Float16, stmatrix, stmatrix_transposed, store_accumulator};
 pub use wgmma::{
     Accumulator, AccumulatorLayout, WarpgroupThreads, Wgmma, WgmmaGroup, WgmmaInstruction,

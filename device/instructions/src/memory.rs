@@ -1,7 +1,6 @@
 //! Loads from and stores to global and shared memory, of every width.
 
-use cutlet_device::sm90::ReduceAdd;
-use cutlet_device::{DeviceData, Global, GlobalMut, Shared, SharedArray, kernel};
+use cutlet_device::{DeviceData, Global, GlobalMut, ReduceAdd, Shared, SharedArray, kernel};
 use cutlet_layout_core::EngineMut;
 
 /// Calls `$copy` for each width. Elements of 8 bytes are moved in 64-bit registers, and smaller ones in 32-bit

@@ -1,7 +1,6 @@
 //! Stores that the L2 cache adds.
 
-use cutlet_device::sm90::*;
-use cutlet_device::{GlobalMut, thread_idx};
+use cutlet_device::{GlobalMut, ReduceAdd, thread_idx};
 use cutlet_layout_core::EngineMut;
 use cutlet_simt::LaunchSpec;
 

@@ -3,9 +3,9 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::sm90::{ReduceAdd, WarpgroupThreads};
+use cutlet_device::sm90::WarpgroupThreads;
 use cutlet_device::warpgroup::WarpgroupThread;
-use cutlet_device::{DeviceData, GlobalMut, uniform};
+use cutlet_device::{DeviceData, GlobalMut, ReduceAdd, uniform};
 use cutlet_layout_core::{
     ColMajor, FragmentLayout, Layout, RowMajor, StaticLayout, Strided, Tensor, Tv, each, tiles,
 };

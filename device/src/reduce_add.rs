@@ -10,8 +10,7 @@ use crate::GlobalMut;
 /// to 0. The result is deterministic if one thread adds to an element. If several do, their order decides the rounding.
 ///
 /// ```no_run
-/// use cutlet_device::GlobalMut;
-/// use cutlet_device::sm90::ReduceAdd;
+/// use cutlet_device::{GlobalMut, ReduceAdd};
 /// use cutlet_layout_core::EngineMut;
 ///
 /// # let memory = GlobalMut::<f32>::from_ptr(core::ptr::null_mut());
