@@ -78,6 +78,24 @@ impl Float for bf16 {
     }
 }
 
+/// A 16-bit float, of which a register holds a pair.
+pub trait Float16: Float {
+    /// Packs two values into a register, the first one in the lower half.
+    fn pack(values: [Self; 2]) -> u32;
+}
+
+macro_rules! float16 {
+    ($($type:ident),*) => {$(
+        impl Float16 for $type {
+            #[inline(always)]
+            fn pack([low, high]: [Self; 2]) -> u32 {
+                u32::from(low.to_bits()) | u32::from(high.to_bits()) << 16
+            }
+        }
+    )*};
+}
+float16!(bf16, f16);
+
 /// A bf16 is the upper half of an f32. It takes a shift for the first bf16 of a pair, and a mask for the second.
 #[cfg(not(all(target_arch = "nvptx64", target_feature = "sm_90")))]
 #[inline(always)]

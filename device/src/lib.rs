@@ -83,7 +83,7 @@ pub use atomic::{
     atomic_add, atomic_cas, atomic_count, atomic_exchange, atomic_load, atomic_max, atomic_min,
     atomic_store,
 };
-pub use convert::Float;
+pub use convert::{Float, Float16};
 #[doc(hidden)]
 #[cfg(target_arch = "x86_64")]
 pub use cpu::__has_avx2_and_fma;

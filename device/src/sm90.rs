@@ -13,7 +13,7 @@ mod stmatrix;
 mod wgmma;
 
 pub use descriptor::{MatrixDescriptor, Operand, OperandA, OperandB, OperandKind};
-pub use stmatrix::{Float16, stmatrix, stmatrix_transposed, store_accumulator};
+pub use stmatrix::{stmatrix, stmatrix_transposed, store_accumulator};
 pub use wgmma::{
     Accumulator, AccumulatorLayout, WarpgroupThreads, Wgmma, WgmmaGroup, WgmmaInstruction,
     warpgroup_arrive, warpgroup_wait,

@@ -5,30 +5,11 @@ use core::marker::PhantomData;
 use cutlet_layout_core::{
     Bound, Fixed, Fragment, Inner, L, Layout, StaticLayout, StaticSwizzle, TileIndex, each,
 };
-use half::{bf16, f16};
 
 use super::WgmmaInstruction;
 use crate::tile::SharedTile;
 use crate::warpgroup::WarpgroupThread;
-use crate::{DeviceData, Float, Shared};
-
-/// A 16-bit float, of which a register holds a pair.
-pub trait Float16: Float {
-    /// Packs two values into a register, the first one in the lower half.
-    fn pack(values: [Self; 2]) -> u32;
-}
-
-macro_rules! float16 {
-    ($($type:ident),*) => {$(
-        impl Float16 for $type {
-            #[inline(always)]
-            fn pack([low, high]: [Self; 2]) -> u32 {
-                u32::from(low.to_bits()) | u32::from(high.to_bits()) << 16
-            }
-        }
-    )*};
-}
-float16!(bf16, f16);
+use crate::{DeviceData, Float16, Shared};
 
 /// Stores two or four 8×8 matrices of 16-bit elements.
 ///

@@ -4,10 +4,10 @@
 use core::marker::PhantomData;
 
 use cutlet_device::collective::{AffinitySlot, DsmemBuffer, Pipeline, TileRing};
-use cutlet_device::sm90::{Float16, Wgmma, WgmmaInstruction};
+use cutlet_device::sm90::{Wgmma, WgmmaInstruction};
 use cutlet_device::tile::{Major, OperandLayout, SharedTile, TmaLayout};
 use cutlet_device::tma::TmaBox;
-use cutlet_device::{LaunchBounds, MmaInstruction, SharedStorage};
+use cutlet_device::{Float16, LaunchBounds, MmaInstruction, SharedStorage};
 use cutlet_layout_core::{E, StaticLayout};
 
 use super::epilogue_subtiles::{self, StoreMajor, SubtileBuffer};
