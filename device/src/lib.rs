@@ -57,6 +57,7 @@ pub mod fp8;
 mod global;
 mod index;
 mod kernel;
+mod ldmatrix;
 mod math;
 pub mod mbarrier;
 mod mma;
@@ -71,6 +72,7 @@ mod shared_storage;
 mod shuffle;
 pub mod sm80;
 pub mod sm90;
+mod stmatrix;
 mod sync;
 pub mod tile;
 pub mod tma;
@@ -100,6 +102,7 @@ pub use index::{
     lane_idx, multiprocessor_idx, thread_idx, warp_idx, warp_idx_sync,
 };
 pub use kernel::{CpuBody, Kernel, KernelArgs, LaunchBounds, MAX_ARGS};
+pub use ldmatrix::{ldmatrix, ldmatrix_transposed};
 pub use math::{
     Fma, exp2_approx, fma, funnel_shift_right, log2_approx, max_nan, rcp_approx, rsqrt_approx,
     tanh_approx, tanh_approx_f16,
@@ -112,6 +115,7 @@ pub use relaxed::Relaxed;
 pub use shared::{Shared, SharedMemory};
 pub use shared_storage::{SharedArray, SharedStorage, SharedUnion};
 pub use shuffle::{Shuffle, shfl, shfl_down, shfl_up, shfl_xor, uniform, warp_sum};
+pub use stmatrix::{stmatrix, stmatrix_transposed};
 pub use sync::{
     barrier_arrive, barrier_sync, fence_async_shared, sync_threads, sync_warp, thread_fence,
     thread_fence_block, wait_until,

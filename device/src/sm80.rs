@@ -3,17 +3,14 @@
 //! | topic | functions and types |
 //! |---|---|
 //! | asynchronous copies to shared memory | [`cp_async`], [`cp_async_zfill`], [`cp_async_commit`], [`cp_async_wait`] |
-//! | loads of matrices from shared memory | [`ldmatrix`], [`ldmatrix_transposed`] |
 //! | matrix instructions of a warp | [`WarpMma`], [`Mma16816`], [`Mma1688Tf32`], [`Mma16832`], [`Mma884F64`] |
 //! | those that need a newer GPU | [`Mma16832`] of 8-bit floats (sm_89), [`Mma1688F64`], [`Mma16816F64`] (sm_90) |
 //! | conversion to tf32 | [`to_tf32`] |
 
 mod cp_async;
-mod ldmatrix;
 mod mma_sync;
 
 pub use cp_async::{cp_async, cp_async_commit, cp_async_wait, cp_async_zfill};
-pub use ldmatrix::{ldmatrix, ldmatrix_transposed};
 pub use mma_sync::{
     Mma884F64, Mma1688F64, Mma1688Tf32, Mma16816, Mma16816F64, Mma16832, WarpMma, to_tf32,
 };

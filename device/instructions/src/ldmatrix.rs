@@ -1,7 +1,8 @@
 //! `ldmatrix`.
 
-use cutlet_device::sm80::{ldmatrix, ldmatrix_transposed};
-use cutlet_device::{GlobalMut, SharedArray, kernel, sync_threads, thread_idx};
+use cutlet_device::{
+    GlobalMut, SharedArray, kernel, ldmatrix, ldmatrix_transposed, sync_threads, thread_idx,
+};
 
 /// Loads of one, two and four matrices, by rows and transposed.
 ///

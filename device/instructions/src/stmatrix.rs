@@ -1,7 +1,6 @@
 //! `stmatrix`.
 
-use cutlet_device::sm90::{stmatrix, stmatrix_transposed};
-use cutlet_device::{SharedArray, kernel};
+use cutlet_device::{SharedArray, kernel, stmatrix, stmatrix_transposed};
 
 /// Stores of two and four matrices, by rows and transposed.
 #[kernel(threads = 32, arch = "sm_90a")]

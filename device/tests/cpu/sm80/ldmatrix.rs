@@ -1,7 +1,10 @@
 //! `ldmatrix`, of rows in any place of shared memory.
 
 use cutlet_device::sm80::*;
-use cutlet_device::{DeviceData, Global, Shared, SharedMemory, sync_threads, thread_idx};
+use cutlet_device::{
+    DeviceData, Global, Shared, SharedMemory, ldmatrix, ldmatrix_transposed, sync_threads,
+    thread_idx,
+};
 use cutlet_layout_core::{CopyAtom, M16N8K16Bits16, Mma};
 
 use crate::fixture::{failure, launch, says};

@@ -3,7 +3,9 @@
 use cutlet_device::sm90::*;
 use cutlet_device::tile::{KMajor, MnMajor, OperandLayout, SharedTile, SwizzleSpan};
 use cutlet_device::warpgroup::warpgroup_thread_idx;
-use cutlet_device::{MmaInstruction, Shared, SharedMemory, sync_threads, thread_idx};
+use cutlet_device::{
+    MmaInstruction, Shared, SharedMemory, stmatrix, stmatrix_transposed, sync_threads, thread_idx,
+};
 use cutlet_layout_core::{Fragment, StaticLayout, StaticSwizzle};
 use half::{bf16, f16};
 

@@ -14,9 +14,9 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::sm80::{Mma16816, Mma16832, WarpMma, ldmatrix, ldmatrix_transposed};
+use cutlet_device::sm80::{Mma16816, Mma16832, WarpMma};
 use cutlet_device::tile::{KMajor, Major, MnMajor};
-use cutlet_device::{DeviceData, MmaInstruction, Shared};
+use cutlet_device::{DeviceData, MmaInstruction, Shared, ldmatrix, ldmatrix_transposed};
 use cutlet_layout_core::{
     AccessWidth, Fragment, FragmentLayout, L, Layout, M as Mode, Mma, StaticLayout, StaticSwizzle,
     ThreadValue, Width, each,

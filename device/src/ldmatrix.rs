@@ -1,6 +1,6 @@
 //! `ldmatrix`: a warp loads 8×8 matrices of 16-bit elements from shared memory to registers, in rows of 16 bytes.
 //!
-//! It brings A and B to the registers in which [`WarpMma`](super::WarpMma) takes them.
+//! It brings A and B to the registers in which [`WarpMma`](crate::sm80::WarpMma) takes them.
 
 use crate::{DeviceData, Shared};
 
