@@ -15,16 +15,21 @@
 //! | dependent launches | [`grid_dependency_wait`], [`launch_dependents`] |
 //! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
 //! | 8-bit floats | [`fp8`] |
+//! | tiles in shared memory, their layouts and swizzles | [`tile`] |
+//! | 8×8 matrices between shared memory and registers | [`ldmatrix`], [`stmatrix`] |
+//! | copies from global to shared memory by threads: `cp.async` | [`cp_async`] |
 //! | mbarriers | [`mbarrier`] |
 //! | TMA: tensor maps, loads and stores of boxes | [`tma`], [`fence_async_shared`] |
 //! | warpgroups: indices, barriers, numbers of registers | [`warpgroup`] |
 //! | barriers of clusters, distributed shared memory | [`cluster`] |
-//! | tiles in shared memory, their layouts and swizzles | [`tile`] |
-//! | instructions of Ampere and newer: `cp.async`, `ldmatrix`, `mma.sync` | [`sm80`] |
-//! | instructions of Hopper: TMA, `wgmma`, clusters | [`sm90`] |
-//! | parts of kernels: schedulers, pipelines, reductions | [`collective`] |
+//! | matrix instructions of Ampere and newer: `mma.sync` | [`sm80`] |
+//! | matrix instructions of Hopper: `wgmma` | [`sm90`] |
 //! | matrix instructions of every architecture | [`MmaInstruction`] |
+//! | parts of kernels: schedulers, pipelines, reductions | [`collective`] |
 //! | debugging | [`debug::print!`], [`debug::assert!`] |
+//!
+//! What Hopper introduced needs a kernel with `arch = "sm_90a"`: [`tma`], [`cluster`], [`mbarrier`], [`stmatrix`],
+//! [`elect_one`], [`fence_async_shared`], [`ReduceAdd`], and the registers of [`warpgroup`].
 #![no_std]
 #![cfg_attr(
     target_arch = "nvptx64",
@@ -44,6 +49,7 @@ mod atomic;
 pub mod cluster;
 pub mod collective;
 mod convert;
+pub mod cp_async;
 #[cfg(not(target_arch = "nvptx64"))]
 mod cpu;
 pub mod debug;

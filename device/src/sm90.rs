@@ -1,4 +1,4 @@
-//! The instructions of Hopper. Kernels that use them have `arch = "sm_90a"`.
+//! The matrix instructions of Hopper, `wgmma`. Kernels that use them have `arch = "sm_90a"`.
 //!
 //! | topic | functions and types |
 //! |---|---|

@@ -1,6 +1,6 @@
 //! The CPU backend checks every access to global memory against the buffers of the launch.
 
-use cutlet_device::sm80::{cp_async, cp_async_commit, cp_async_wait, cp_async_zfill};
+use cutlet_device::cp_async::{cp_async, cp_async_commit, cp_async_wait, cp_async_zfill};
 use cutlet_device::{
     Global, GlobalMut, Kernel, LaunchBounds, PtxLibrary, SharedArray, atomic_add, block_idx,
     kernel, thread_idx,

@@ -1,6 +1,6 @@
 //! `cp.async`.
 
-use cutlet_device::sm80::{cp_async, cp_async_commit, cp_async_wait, cp_async_zfill};
+use cutlet_device::cp_async::{cp_async, cp_async_commit, cp_async_wait, cp_async_zfill};
 use cutlet_device::{Global, SharedArray, kernel};
 
 /// Copies of 4, 8 and 16 bytes, which are waited for.

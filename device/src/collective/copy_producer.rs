@@ -8,7 +8,7 @@
 
 use super::pipeline::Cursor;
 use super::{Cluster, ClusterShape, Filling, Pipeline, StageCount};
-use crate::sm80::{cp_async_commit, cp_async_wait};
+use crate::cp_async::{cp_async_commit, cp_async_wait};
 use crate::warpgroup::{WARPGROUP_WARPS, WarpgroupThread};
 use crate::{fence_async_shared, lane_idx, sync_warp};
 

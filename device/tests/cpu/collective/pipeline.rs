@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use cutlet_device::cluster::{Multicast, cluster_sync};
 use cutlet_device::collective::*;
-use cutlet_device::sm80::cp_async;
+use cutlet_device::cp_async::cp_async;
 use cutlet_device::tile::{KMajor, KMajorTile, OperandLayout, SwizzleSpan};
 use cutlet_device::tma::LoadOptions;
 use cutlet_device::warpgroup::{warpgroup_idx, warpgroup_thread_idx};

@@ -1,6 +1,6 @@
 //! `cp.async`: what it copies, and accesses that are too early.
 
-use cutlet_device::sm80::*;
+use cutlet_device::cp_async::{cp_async, cp_async_commit, cp_async_wait, cp_async_zfill};
 use cutlet_device::{
     Global, Shared, SharedMemory, barrier_arrive, barrier_sync, sync_threads, sync_warp, thread_idx,
 };

@@ -1,6 +1,6 @@
 //! `ldmatrix`, of rows in any place of shared memory.
 
-use cutlet_device::sm80::*;
+use cutlet_device::cp_async::{cp_async, cp_async_commit, cp_async_wait};
 use cutlet_device::{
     DeviceData, Global, Shared, SharedMemory, ldmatrix, ldmatrix_transposed, sync_threads,
     thread_idx,

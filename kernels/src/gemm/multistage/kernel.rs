@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use cutlet_device::collective::Group;
-use cutlet_device::sm80::{cp_async_commit, cp_async_wait};
+use cutlet_device::cp_async::{cp_async_commit, cp_async_wait};
 use cutlet_device::{Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, sync_threads};
 use cutlet_layout_core::{Divide, StaticLayout, each, tiles};
 

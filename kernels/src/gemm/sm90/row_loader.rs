@@ -4,7 +4,7 @@
 use core::marker::PhantomData;
 
 use cutlet_device::collective::{CopyProducer, Filling};
-use cutlet_device::sm80::cp_async;
+use cutlet_device::cp_async::cp_async;
 use cutlet_device::tile::Major;
 use cutlet_device::tma::{LoadOptions, TensorMap};
 use cutlet_device::warpgroup::WarpgroupThread;

@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::sm80::{cp_async, cp_async_zfill};
+use cutlet_device::cp_async::{cp_async, cp_async_zfill};
 use cutlet_device::{Global, Shared, ThreadIdx};
 use cutlet_layout_core::{AccessWidth, StaticLayout, StaticSwizzle, ThreadValue, Width};
 use half::{bf16, f16};
