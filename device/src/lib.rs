@@ -24,7 +24,7 @@
 //! | barriers of clusters, distributed shared memory | [`cluster`] |
 //! | matrix instructions of Ampere and newer: `mma.sync` | [`sm80`] |
 //! | matrix instructions of Hopper: `wgmma` | [`sm90`] |
-//! | matrix instructions of every architecture | [`MmaInstruction`] |
+//! | matrix instructions of every architecture, and their operands in shared memory | [`MmaInstruction`], [`SharedMma`], [`operand`] |
 //! | parts of kernels: schedulers, pipelines, reductions | [`collective`] |
 //! | debugging | [`debug::print!`], [`debug::assert!`] |
 //!
@@ -67,6 +67,7 @@ mod ldmatrix;
 mod math;
 pub mod mbarrier;
 mod mma;
+pub mod operand;
 #[cfg(target_arch = "nvptx64")]
 mod panic;
 mod ptx_library;
@@ -113,7 +114,7 @@ pub use math::{
     Fma, exp2_approx, fma, funnel_shift_right, log2_approx, max_nan, rcp_approx, rsqrt_approx,
     tanh_approx, tanh_approx_f16,
 };
-pub use mma::MmaInstruction;
+pub use mma::{MmaInstruction, SharedMma};
 pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule, PtxText};
 pub use red::{RedAdd, RedAddElement};
 pub use reduce_add::ReduceAdd;

@@ -3,6 +3,7 @@
 use cutlet_layout_core::FragmentLayout;
 
 use crate::DeviceData;
+use crate::tile::Major;
 
 /// A matrix instruction, or several that are issued together. It adds `K` products to each of `M × N` accumulators.
 ///
@@ -22,4 +23,18 @@ pub trait MmaInstruction: Copy + 'static {
     const K: usize;
     /// The coordinates of a thread's accumulators, relative to its first one.
     type Values: FragmentLayout;
+}
+
+/// A matrix instruction that reads A and B from tiles in shared memory, where
+/// [matrix descriptors](crate::operand::MatrixDescriptor) say they are.
+#[diagnostic::on_unimplemented(
+    message = "there is no instruction `{Self}` that reads A and B from shared memory",
+    note = "`Wgmma` is of bf16, f16, f32 (as tf32) or 8-bit floats, and its N is 8 to 256 in steps of 8",
+    note = "only bf16 and f16 operands may be MN-major"
+)]
+pub trait SharedMma: MmaInstruction {
+    /// Which coordinate of A is consecutive.
+    type MajorA: Major;
+    /// Which coordinate of B is consecutive.
+    type MajorB: Major;
 }

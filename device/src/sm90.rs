@@ -7,12 +7,9 @@
 //!
 //! [`collective`](crate::collective) builds on them.
 
-mod descriptor;
-mod operand;
 mod store_accumulator;
 mod wgmma;
 
-pub use descriptor::{MatrixDescriptor, Operand, OperandA, OperandB, OperandKind};
 pub use store_accumulator::store_accumulator;
 pub use wgmma::{
     Accumulator, AccumulatorLayout, WarpgroupThreads, Wgmma, WgmmaGroup, WgmmaInstruction,

@@ -1,10 +1,8 @@
 //! `wgmma`: a kernel for each pair of types of the device crate's table, with every N in every major.
 
 use cutlet_device::fp8::{F8E4M3, F8E5M2};
-use cutlet_device::sm90::{
-    Accumulator, MatrixDescriptor, OperandA, OperandB, Wgmma, WgmmaInstruction, warpgroup_arrive,
-    warpgroup_wait,
-};
+use cutlet_device::operand::{MatrixDescriptor, OperandA, OperandB};
+use cutlet_device::sm90::{Accumulator, Wgmma, WgmmaInstruction, warpgroup_arrive, warpgroup_wait};
 use cutlet_device::tile::{KMajor, MnMajor};
 use cutlet_device::{__wgmma_n, __wgmma_types, GlobalMut, MmaInstruction, kernel};
 use cutlet_layout_core::Fragment;

@@ -5,9 +5,9 @@ use cutlet_layout_core::{StaticLayout, StaticSwizzle, TileIndex};
 use core::marker::PhantomData;
 
 use super::{StageCount, StageIdx};
-use crate::sm90::{Operand, OperandA, OperandB, WgmmaInstruction};
+use crate::operand::{Operand, OperandA, OperandB};
 use crate::tile::SharedTile;
-use crate::{DeviceData, SharedMemory, SharedStorage};
+use crate::{DeviceData, SharedMemory, SharedMma, SharedStorage};
 
 /// Consecutive tiles: one for each stage of a [`Pipeline`](super::Pipeline), or one for each warpgroup. `S` is their
 /// number, as [`Stages`](super::Stages).
@@ -74,19 +74,13 @@ impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle, S: StageCount> TileRing<T
 
     /// The tile of a stage as operand A of the instruction `I`.
     #[inline(always)]
-    pub fn operand_a<I: WgmmaInstruction<A = T>>(
-        self,
-        stage: StageIdx,
-    ) -> Operand<OperandA<I>, L, W> {
+    pub fn operand_a<I: SharedMma<A = T>>(self, stage: StageIdx) -> Operand<OperandA<I>, L, W> {
         self.first.operand_a::<I>().skip_tiles(stage.get())
     }
 
     /// The tile of a stage as operand B of the instruction `I`.
     #[inline(always)]
-    pub fn operand_b<I: WgmmaInstruction<B = T>>(
-        self,
-        stage: StageIdx,
-    ) -> Operand<OperandB<I>, L, W> {
+    pub fn operand_b<I: SharedMma<B = T>>(self, stage: StageIdx) -> Operand<OperandB<I>, L, W> {
         self.first.operand_b::<I>().skip_tiles(stage.get())
     }
 }

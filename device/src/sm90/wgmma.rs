@@ -9,10 +9,10 @@ use core::marker::PhantomData;
 use cutlet_layout_core::{Fragment, ThreadValue, Tv, WgmmaC};
 use half::{bf16, f16};
 
-use super::descriptor::{MatrixDescriptor, OperandA, OperandB};
-use crate::MmaInstruction;
 use crate::fp8::{F8E4M3, F8E5M2};
+use crate::operand::{MatrixDescriptor, OperandA, OperandB};
 use crate::tile::{KMajor, Major};
+use crate::{MmaInstruction, SharedMma};
 
 /// The instruction `wgmma` with 64 × `N` accumulators in `f32`, for operands of `TA` and `TB`. `N` is 8 to 256, in
 /// steps of 8.
@@ -44,12 +44,7 @@ pub struct Wgmma<const N: usize, TA, TB = TA, JA = KMajor, JB = KMajor>(
     note = "N is 8 to 256 in steps of 8; the operands are bf16, f16, f32 (as tf32) or 8-bit floats",
     note = "only bf16 and f16 operands may be MN-major"
 )]
-pub trait WgmmaInstruction: MmaInstruction<Acc = f32> + imp::Instruction {
-    /// Which coordinate of A is consecutive.
-    type MajorA: Major;
-    /// Which coordinate of B is consecutive.
-    type MajorB: Major;
-}
+pub trait WgmmaInstruction: SharedMma<Acc = f32> + imp::Instruction {}
 
 /// Which accumulator of an instruction is the first of each thread of a warpgroup. A warp has 16 rows. Four lanes share
 /// a row, with two neighbouring columns each.
@@ -292,10 +287,12 @@ macro_rules! instruction {
             type Values = <WgmmaC<{ $n / 8 }> as ThreadValue>::Val;
         }
 
-        impl<$($generics)*> WgmmaInstruction for Wgmma<$n, $a, $b, $ja, $jb> {
+        impl<$($generics)*> SharedMma for Wgmma<$n, $a, $b, $ja, $jb> {
             type MajorA = $ja;
             type MajorB = $jb;
         }
+
+        impl<$($generics)*> WgmmaInstruction for Wgmma<$n, $a, $b, $ja, $jb> {}
 
         imp::issue!([$($generics)*] $ja, $jb, $n, $k, $a, $b, $types, $majors, $registers);
     };

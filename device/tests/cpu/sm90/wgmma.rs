@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use cutlet_device::fp8::{F8E4M3, F8E5M2};
+use cutlet_device::operand::MatrixDescriptor;
 use cutlet_device::sm90::*;
 use cutlet_device::tile::{
     KMajor, KMajorTile, Major, MnMajor, OperandLayout, OperandTile, SharedTile, SwizzleSpan,

@@ -1,5 +1,5 @@
-//! Matrix descriptors: they tell `wgmma` where an operand is in shared memory, and are derived from the operand's
-//! layout.
+//! Matrix descriptors: they tell an instruction where an operand is in shared memory, and are derived from the
+//! operand's layout. Their fields are those of `wgmma`.
 //!
 //! The instruction reads an operand as *core matrices* of 8 lines of 16 bytes. A descriptor has the address of the
 //! first core matrix, the swizzle, and two byte offsets to the other core matrices. A line has one swizzle span, or 16
@@ -20,28 +20,8 @@ use core::marker::PhantomData;
 
 use cutlet_layout_core::{Layout, StaticLayout, StaticSwizzle, TileIndex};
 
-use crate::DeviceData;
+use super::OperandKind;
 use crate::tile::{Major, SharedTile};
-
-/// An operand of an instruction: [`OperandA`] or [`OperandB`].
-pub trait OperandKind: Copy + 'static {
-    /// The element type.
-    type Element: DeviceData;
-    /// Which coordinate is consecutive.
-    type Major: Major;
-    /// The rows that one instruction reads: m of A, n of B.
-    const MN: usize;
-    /// The k that one instruction reads.
-    const K: usize;
-}
-
-/// Operand A of the instruction `I`: 64 rows.
-#[derive(Clone, Copy, Debug)]
-pub struct OperandA<I>(PhantomData<I>);
-
-/// Operand B of the instruction `I`: N rows.
-#[derive(Clone, Copy, Debug)]
-pub struct OperandB<I>(PhantomData<I>);
 
 /// A descriptor of one instruction's operand `Q`. Descriptors of A and B have different types.
 pub struct MatrixDescriptor<Q> {
@@ -87,7 +67,8 @@ impl<Q> MatrixDescriptor<Q> {
 /// A tile in shared memory as operand `Q`. It makes the descriptors of the parts that instructions read.
 ///
 /// ```
-/// use cutlet_device::sm90::{Operand, OperandA, OperandB, Wgmma};
+/// use cutlet_device::operand::{Operand, OperandA, OperandB};
+/// use cutlet_device::sm90::Wgmma;
 /// use cutlet_device::tile::{KMajor, OperandLayout, SwizzleSpan};
 /// use cutlet_layout_core::{L, NoSwizzle};
 /// use half::bf16;
@@ -104,7 +85,8 @@ impl<Q> MatrixDescriptor<Q> {
 /// A layout without a descriptor does not compile:
 ///
 /// ```compile_fail,E0080
-/// use cutlet_device::sm90::{Operand, OperandA, Wgmma};
+/// use cutlet_device::operand::{Operand, OperandA};
+/// use cutlet_device::sm90::Wgmma;
 /// use cutlet_layout_core::{L, NoSwizzle};
 /// use half::bf16;
 ///
@@ -222,7 +204,7 @@ const fn span_bytes<T, W: StaticSwizzle>() -> i64 {
     let span = ((bytes >> 7) + 1) * 16;
     assert!(
         W::SHIFT == 3 && bytes & 0x7F == 0 && matches!(span, 32 | 64 | 128),
-        "wgmma: swizzles span 128, 64 or 32 bytes (bits 7, 8, 9 of the address are xored into bits 4, 5, 6), and this swizzle does not: use tile::SwizzleSpan"
+        "operand: swizzles span 128, 64 or 32 bytes (bits 7, 8, 9 of the address are xored into bits 4, 5, 6), and this swizzle does not: use tile::SwizzleSpan"
     );
     span as i64
 }
@@ -240,7 +222,7 @@ impl Offsets {
     const fn of(mode: &Layout) -> Offsets {
         assert!(
             !mode.has_basis() && mode.size() <= MAX_EXTENT as i64,
-            "wgmma: an operand's layout maps to indices, and has at most 2048 elements along a mode"
+            "operand: the layout maps to indices, and has at most 2048 elements along a mode"
         );
         Offsets {
             extent: mode.size(),
@@ -262,7 +244,7 @@ impl Offsets {
         while i < count {
             assert!(
                 self.at(i * step) == i * stride,
-                "wgmma: no descriptor for this layout: core matrices of 8 lines of 16 bytes must have one stride along each mode"
+                "operand: no descriptor for this layout: core matrices of 8 lines of 16 bytes must have one stride along each mode"
             );
             i += 1;
         }
@@ -308,7 +290,7 @@ impl Offsets {
 const fn field(bytes: i64) -> u64 {
     assert!(
         bytes >= 0 && bytes % 16 == 0 && bytes < 1 << 18,
-        "wgmma: no descriptor for this layout: core matrices must be a multiple of 16 bytes apart, and less than 256 KiB"
+        "operand: no descriptor for this layout: core matrices must be a multiple of 16 bytes apart, and less than 256 KiB"
     );
     (bytes / 16) as u64
 }
@@ -323,16 +305,16 @@ const fn derive(
 ) -> Derived {
     assert!(
         layout.rank() == 2,
-        "wgmma: an operand's layout has two modes, (m or n, k)"
+        "operand: the layout has two modes, (m or n, k)"
     );
     let (rows, columns) = (&Offsets::of(&layout.mode(0)), &Offsets::of(&layout.mode(1)));
     assert!(
         rows.extent % mn == 0,
-        "wgmma: the tile's rows must be a multiple of the rows that an instruction reads (64 of A, N of B)"
+        "operand: the tile's rows must be a multiple of the rows that an instruction reads (M of A, N of B)"
     );
     assert!(
         columns.extent % k == 0 && columns.extent / k <= MAX_STEPS as i64,
-        "wgmma: the tile's k must be 1 to 64 times the k that an instruction reads (32 bytes)"
+        "operand: the tile's k must be 1 to 64 times the k that an instruction reads (32 bytes)"
     );
     let unit = 16 / element;
     let line = span / element;
@@ -344,22 +326,22 @@ const fn derive(
     };
     assert!(
         along.at(1) == 1,
-        "wgmma: the operand's consecutive coordinate is not that of its type: K-major and MN-major are mixed up"
+        "operand: the operand's consecutive coordinate is not that of its type: K-major and MN-major are mixed up"
     );
     assert!(
         across.stride(8, 1) == line,
-        "wgmma: no descriptor for this layout: 8 neighbouring lines must be one swizzle span apart"
+        "operand: no descriptor for this layout: 8 neighbouring lines must be one swizzle span apart"
     );
     let (leading, stride) = if k_major {
         let groups = rows.stride(mn / 8, 8);
         assert!(
             rows.is_two_level(mn, 8, line, groups),
-            "wgmma: no descriptor for this layout: every 8 rows must have the layout of the first 8"
+            "operand: no descriptor for this layout: every 8 rows must have the layout of the first 8"
         );
         let units = columns.stride(k / unit, unit);
         assert!(
             columns.is_two_level(k, unit, 1, units) && (span == 16 || units == unit),
-            "wgmma: no descriptor for this layout: an instruction's k (32 bytes) must be consecutive or, without a swizzle, two units of 16 bytes"
+            "operand: no descriptor for this layout: an instruction's k (32 bytes) must be consecutive or, without a swizzle, two units of 16 bytes"
         );
         // The hardware does not read the leading offset of a swizzled operand.
         (if span == 16 { units } else { unit }, groups)
@@ -367,12 +349,12 @@ const fn derive(
         let lines = rows.stride((mn + line - 1) / line, line);
         assert!(
             rows.is_two_level(mn, line, 1, lines),
-            "wgmma: no descriptor for this layout: the rows of a swizzle span must be consecutive"
+            "operand: no descriptor for this layout: the rows of a swizzle span must be consecutive"
         );
         let groups = columns.stride(k / 8, 8);
         assert!(
             columns.is_two_level(k, 8, line, groups),
-            "wgmma: no descriptor for this layout: every 8 k must have the layout of the first 8"
+            "operand: no descriptor for this layout: every 8 k must have the layout of the first 8"
         );
         if span == 16 {
             (groups, lines)
@@ -397,7 +379,7 @@ const fn derive(
         let start = rows.at(block * mn);
         assert!(
             start == block * rows.at(mn) && rows.repeats(block * mn, mn),
-            "wgmma: the tile's rows cannot be split: each instruction's rows must have the layout of the first one's, at one stride"
+            "operand: the tile's rows cannot be split: each instruction's rows must have the layout of the first one's, at one stride"
         );
         derived.rows = part(start, element, span) / block as u32;
         block += 1;
@@ -406,7 +388,7 @@ const fn derive(
     while step < columns.extent / k {
         assert!(
             columns.repeats(step * k, k),
-            "wgmma: the tile's k cannot be split: each k step must have the layout of the first one"
+            "operand: the tile's k cannot be split: each k step must have the layout of the first one"
         );
         derived.steps[step as usize] = part(columns.at(step * k), element, span);
         step += 1;
@@ -419,7 +401,7 @@ const fn part(start: i64, element: i64, span: i64) -> u32 {
     let bytes = start * element;
     assert!(
         span == 16 || bytes % (8 * span) < span,
-        "wgmma: a part of a swizzled tile must begin in the first of 8 lines, where the swizzle pattern begins"
+        "operand: a part of a swizzled tile must begin in the first of 8 lines, where the swizzle pattern begins"
     );
     field(bytes) as u32
 }
