@@ -2,20 +2,21 @@
 
 mod fixture;
 
+mod cluster;
+mod cp_async;
+mod dependent_launch;
+mod ldmatrix;
+mod mbarrier;
+mod reduce_add;
+mod stmatrix;
+mod tma;
+mod too_early;
+
 mod sm80 {
-    mod cp_async;
-    mod ldmatrix;
     mod mma_sync;
 }
 
 mod sm90 {
-    mod cluster;
-    mod dependent_launch;
-    mod mbarrier;
-    mod reduce_add;
-    mod stmatrix;
-    mod tma;
-    mod too_early;
     mod wgmma;
 }
 
