@@ -16,7 +16,7 @@ use crate::shown_wait::ShownWait;
 use crate::stack::{PooledStack, StackCache, stack_bytes};
 use crate::unwritten::UnwrittenRead;
 use crate::wait::{Wait, WaitKind};
-use crate::{sm80, sm90, sync};
+use crate::{cp_async, mbarrier, sm90, sync, tma};
 
 /// Where a cluster stands when its core turns to other work.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -212,7 +212,7 @@ impl<'g> RunningCluster<'g> {
     /// Checks that the blocks end with mbarriers whose byte counts add up.
     fn check_mbarriers(&self) -> Result<(), SimtError> {
         for block in &self.blocks {
-            if let Some((thread, message)) = sm90::unbalanced_mbarrier(block) {
+            if let Some((thread, message)) = mbarrier::unbalanced(block) {
                 return Err(SimtError::Panic {
                     kernel: self.grid.launch.kernel.to_owned(),
                     block: block.idx,
@@ -379,7 +379,8 @@ fn start(thread: &Thread, body: &(dyn Fn() + Sync), stack: PooledStack) -> Threa
             let ended_threads = &thread.block().ended_threads;
             ended_threads.set(ended_threads.get() + 1);
             sync::thread_ends(thread);
-            sm80::thread_ends(thread);
+            cp_async::thread_ends(thread);
+            tma::thread_ends(thread);
             sm90::thread_ends(thread);
         };
         match catch_unwind(AssertUnwindSafe(body)) {

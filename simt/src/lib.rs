@@ -86,10 +86,21 @@ mod timelines;
 mod traffic;
 mod unwritten;
 
-// Models of the hardware, and accesses that they check.
+// Models of the hardware, and accesses that they check. A model does as late as it may what code must wait for, so that
+// code that does not wait gets wrong results here, too: matrix products are computed, and stores read their source,
+// when they are waited for. Copies write to shared memory at once. A thread that uses their bytes without having waited
+// for them gets an error, and so does a copy to where products may still read.
+mod async_copy;
+mod cp_async;
+mod dependent_launch;
+mod ldmatrix;
+mod mbarrier;
 mod shared_access;
 mod sm80;
 mod sm90;
+mod stmatrix;
+mod store_async;
+mod tma;
 
 // The executor.
 mod cluster;
@@ -106,31 +117,34 @@ pub use context::{
     attribute_to, block_dim, block_idx, cluster_rank, cluster_size, grid_dim, in_kernel, lane,
     linear_thread_idx, thread_idx, warp,
 };
+pub use cp_async::{cp_async, cp_async_commit, cp_async_wait};
+pub use dependent_launch::{check_dependency, grid_dependency_wait};
 pub use error::{Running, SimtError, Stopped, Waiting};
 pub use flags::{AtomicOrder, after_atomic, before_atomic, fence};
 pub use global::{global_bytes, store_global};
 pub use launch::{launch, launch_with};
 pub use launch_spec::LaunchSpec;
+pub use ldmatrix::ldmatrix;
 pub use live_memory::{Contents, LiveMemory};
+pub use mbarrier::{
+    mbarrier_arrive, mbarrier_expect_tx, mbarrier_init, mbarrier_invalidate, mbarrier_try_wait,
+    mbarrier_wait,
+};
 pub use races::{check_races, checks_races};
 pub use relaxed::{load_relaxed, store_relaxed};
 pub use report::{LaunchReport, Memory, SiteReport, UnwrittenReport, collect_reports};
 pub use shadow::MemoryAccess;
 pub use shared::{map_shared_rank, reserve_shared, shared_base, shared_size};
 pub use shared_access::{access_shared, store_shared};
-pub use sm80::{
-    MmaOperand, MmaShape, MmaSums, cp_async, cp_async_commit, cp_async_wait, ldmatrix, mma_sync,
-};
-pub use sm90::{
-    TensorMapModel, WgmmaOperand, WgmmaShape, WgmmaSums, bulk_store_commit, bulk_store_wait,
-    check_dependency, grid_dependency_wait, mbarrier_arrive, mbarrier_expect_tx, mbarrier_init,
-    mbarrier_invalidate, mbarrier_try_wait, mbarrier_wait, stmatrix, store_async, tma_load,
-    tma_store, wgmma, wgmma_commit, wgmma_fence, wgmma_wait,
-};
+pub use sm80::{MmaOperand, MmaShape, MmaSums, mma_sync};
+pub use sm90::{WgmmaOperand, WgmmaShape, WgmmaSums, wgmma, wgmma_commit, wgmma_fence, wgmma_wait};
+pub use stmatrix::stmatrix;
+pub use store_async::store_async;
 pub use suspend::{polled, yield_until};
 pub use sync::{
     barrier_arrive, barrier_sync, cluster_arrive, cluster_arrive_relaxed, cluster_wait,
     sync_threads, sync_warp, warp_exchange,
 };
+pub use tma::{TensorMapModel, bulk_store_commit, bulk_store_wait, tma_load, tma_store};
 pub use wait::WaitKind;
 pub use warp::{Lanes, WARP_SIZE};

@@ -285,7 +285,7 @@ pub(crate) fn check_not_read(block: &Block, offset: u32, bytes: u32) {
 ///
 /// # Panics
 /// If the thread has not waited for its instructions.
-pub(super) fn thread_ends(thread: &Thread) {
+pub(crate) fn thread_ends(thread: &Thread) {
     let Some((_, queue)) = find(warpgroups(thread.block()), thread) else {
         return;
     };

@@ -1,16 +1,19 @@
 //! TMA: copies of boxes of a tensor between global and shared memory.
 
+mod tensor_map;
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::panic::Location;
 
-use super::async_copy::AsyncCopy;
-use super::dependent_launch::check_dependency;
-use super::mbarrier::mbarrier_complete_tx;
-use super::tensor_map::TensorMapModel;
+pub use tensor_map::TensorMapModel;
+
 use crate::access::Access;
+use crate::async_copy::AsyncCopy;
 use crate::context::{Thread, current, running_block};
+use crate::dependent_launch::check_dependency;
 use crate::global::check_global;
+use crate::mbarrier::mbarrier_complete_tx;
 use crate::relaxed::{load_elements, store_elements};
 use crate::shadow::{MemoryAccess, Readers};
 use crate::shared::{locate, map_shared_rank};
@@ -300,7 +303,7 @@ pub fn bulk_store_wait(pending: u32) {
 ///
 /// # Panics
 /// If the thread has not waited for its stores.
-pub(super) fn thread_ends(thread: &Thread) {
+pub(crate) fn thread_ends(thread: &Thread) {
     let Some(Stores(stores)) = thread.models.get() else {
         return;
     };

@@ -168,7 +168,7 @@ impl Mbarrier<'_> {
 /// # Panics
 /// If there is no mbarrier.
 #[track_caller]
-pub(super) fn current_phase(address: u32) -> (Timeline, u32) {
+pub(crate) fn current_phase(address: u32) -> (Timeline, u32) {
     let mbarrier = Mbarrier::at(address);
     mbarrier.read();
     let phase = mbarrier.with_record(|record| {
@@ -279,7 +279,7 @@ pub fn mbarrier_expect_tx(address: u32, bytes: u32) {
 /// # Panics
 /// If the phase can no longer expect these bytes, because all its arrivals have come, or if there is no mbarrier.
 #[track_caller]
-pub(super) fn mbarrier_complete_tx(address: u32, bytes: u32) {
+pub(crate) fn mbarrier_complete_tx(address: u32, bytes: u32) {
     add_bytes(address, -i64::from(bytes));
 }
 
@@ -380,7 +380,7 @@ impl fmt::Display for Missing<'_> {
 
 /// A message about an mbarrier of a block that has ended whose byte counts do not add up, and the thread that
 /// initialised it.
-pub(super) fn unbalanced(block: &Block) -> Option<(u32, String)> {
+pub(crate) fn unbalanced(block: &Block) -> Option<(u32, String)> {
     let records = block.models.get::<Records>()?.0.borrow();
     records.iter().find_map(|record| {
         let (offset, thread) = (record.offset, record.initialised_by?);

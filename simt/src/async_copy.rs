@@ -1,12 +1,13 @@
 //! Asynchronous copies to shared memory, which complete with a phase of an mbarrier.
 
-use super::{mbarrier, wgmma};
 use crate::access::Access;
 use crate::in_flight::Arrival;
+use crate::mbarrier;
 use crate::shared::locate;
+use crate::sm90::check_not_read;
 
 /// A copy to shared memory that the running thread issues.
-pub(super) struct AsyncCopy {
+pub(crate) struct AsyncCopy {
     arrival: Arrival,
     access: Access,
 }
@@ -17,7 +18,7 @@ impl AsyncCopy {
     /// # Panics
     /// If there is no mbarrier.
     #[track_caller]
-    pub(super) fn begin(barrier: u32) -> Self {
+    pub(crate) fn begin(barrier: u32) -> Self {
         let (timeline, phase) = mbarrier::current_phase(barrier);
         Self {
             arrival: Arrival {
@@ -33,10 +34,10 @@ impl AsyncCopy {
     /// # Panics
     /// As [`shared_bytes`](crate::shared_bytes), or if `wgmma` may still read the bytes.
     #[track_caller]
-    pub(super) fn to(&self, address: u32, bytes: u32, align: u32) -> *mut u8 {
+    pub(crate) fn to(&self, address: u32, bytes: u32, align: u32) -> *mut u8 {
         let (block, offset) = locate(address, bytes, align);
         self.access.check(block, offset, bytes);
-        wgmma::check_not_read(block, offset, bytes);
+        check_not_read(block, offset, bytes);
         self.access.check_overwrites(block, offset, bytes);
         let shared = &block.shared;
         shared.set_written(offset, bytes);

@@ -1,18 +1,20 @@
 //! `cp.async`: copies from global to shared memory, in groups that the issuing thread waits for.
 //!
 //! The groups of a thread are the events of its own timeline. They complete for the thread when it waits for them, and
-//! for others when they synchronise with the thread afterwards.
+//! for others when they synchronise with the thread afterwards. A copy writes to shared memory at once. A thread that
+//! uses its bytes without knowing that they have arrived gets an error.
 
 use std::cell::Cell;
 
 use crate::access::{Access, check_arrived};
 use crate::context::{Thread, current};
+use crate::dependent_launch::check_dependency;
 use crate::global::global_bytes;
 use crate::in_flight::Arrival;
 use crate::relaxed::load_elements;
 use crate::shadow::MemoryAccess;
 use crate::shared::{locate, other_rank};
-use crate::sm90::{check_dependency, check_not_read};
+use crate::sm90::check_not_read;
 use crate::timelines::{Events, Timelines};
 use crate::vector_clock::Timeline;
 
@@ -126,7 +128,7 @@ pub fn cp_async_wait(pending: u32) {
 ///
 /// # Panics
 /// If the thread has not waited for its copies.
-pub(super) fn thread_ends(thread: &Thread) {
+pub(crate) fn thread_ends(thread: &Thread) {
     let Some(copies) = thread.models.get::<Copies>() else {
         return;
     };

@@ -1,7 +1,7 @@
 //! `st.async`: a thread's store to a block's shared memory whose bytes count at an mbarrier there.
 
-use super::async_copy::AsyncCopy;
-use super::mbarrier::mbarrier_complete_tx;
+use crate::async_copy::AsyncCopy;
+use crate::mbarrier::mbarrier_complete_tx;
 
 /// Copies `bytes` bytes (4, 8 or 16) from host memory to the shared address `to`, and counts them at the mbarrier at
 /// `barrier`.
