@@ -160,10 +160,10 @@ fn a_handle_has_name_family_and_bounds() {
 #[test]
 fn the_body_runs_with_the_arguments() {
     // SAFETY: the body only panics.
-    let message = message_of(|| unsafe { scaled_f32.body()((problem(), PhantomData)) });
+    let message = message_of(|| unsafe { scaled_f32.body().unwrap()((problem(), PhantomData)) });
     assert_eq!(message, "3 7 2.5");
     // SAFETY: as above.
-    let message = message_of(|| unsafe { report.body()((1, [2, 3], 4)) });
+    let message = message_of(|| unsafe { report.body().unwrap()((1, [2, 3], 4)) });
     assert_eq!(message, "2 2 3");
 }
 
@@ -183,10 +183,10 @@ fn a_function_gets_an_index_that_counts_the_kernels_threads() {
             .to_string()
     };
     // SAFETY: the kernels access no memory.
-    let message = said(128, &|| unsafe { counted_of_all.body()((7,)) });
+    let message = said(128, &|| unsafe { counted_of_all.body().unwrap()((7,)) });
     assert!(message.contains("7: thread 0 of 128"), "{message}");
     // SAFETY: as above.
-    let message = said(32, &|| unsafe { counted_of_first.body()((8,)) });
+    let message = said(32, &|| unsafe { counted_of_first.body().unwrap()((8,)) });
     assert!(message.contains("8: thread 0 of 1"), "{message}");
 }
 
@@ -206,7 +206,7 @@ fn a_kernel_knows_the_names_of_its_parameters() {
 fn the_macro_does_not_capture_names() {
     for kernel in [&names::body, &names::arguments] {
         // SAFETY: the body only panics.
-        let message = message_of(|| unsafe { kernel.body()((3,)) });
+        let message = message_of(|| unsafe { kernel.body().unwrap()((3,)) });
         assert_eq!(message, "3 of the module");
     }
     assert_eq!(names::argument_0.name(), "argument_0");
@@ -296,9 +296,9 @@ fn the_bounds_have_the_bytes_of_what_is_in_shared_memory() {
             .to_string()
     };
     // SAFETY: the kernel accesses no memory.
-    let message = said(&|| unsafe { with_storage.body()((7,)) });
+    let message = said(&|| unsafe { with_storage.body().unwrap()((7,)) });
     assert!(message.contains("7 [0, 32, 48]"), "{message}");
     // SAFETY: as above.
-    let message = said(&|| unsafe { with_storage_too.body()((8,)) });
+    let message = said(&|| unsafe { with_storage_too.body().unwrap()((8,)) });
     assert!(message.contains("8 0"), "{message}");
 }
