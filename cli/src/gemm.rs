@@ -25,17 +25,17 @@ use cutlet_cli::cublas::{self, Compute, Cublas, CublasError, Major, Operand, Pro
 use report::Report;
 
 /// Multiply two random matrices and time it: C = activation(alpha·A·B + beta·C + bias).
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct GemmArgs {
-    /// Rows of A and C.
-    #[arg(long, default_value_t = 512, value_parser = extent, allow_hyphen_values = true)]
-    m: usize,
+    /// Rows of A and C: 4096 on a GPU and 512 on the CPU unless given, like the other extents.
+    #[arg(long, value_parser = extent, allow_hyphen_values = true)]
+    m: Option<usize>,
     /// Columns of B and C.
-    #[arg(long, default_value_t = 512, value_parser = extent, allow_hyphen_values = true)]
-    n: usize,
+    #[arg(long, value_parser = extent, allow_hyphen_values = true)]
+    n: Option<usize>,
     /// Columns of A, rows of B. With 0, the product is 0 and C is scaled.
-    #[arg(long, default_value_t = 512, value_parser = extent_or_zero, allow_hyphen_values = true)]
-    k: usize,
+    #[arg(long, value_parser = extent_or_zero, allow_hyphen_values = true)]
+    k: Option<usize>,
     /// The type of the elements, accumulated in f32, or in f64 (f64) and i32 (i8). CUDA cores multiply f32, tensor
     /// cores the other types. `cutlet doctor` lists those that a GPU multiplies.
     #[arg(long, value_enum, default_value_t)]
@@ -179,6 +179,26 @@ enum Activation {
 }
 
 impl GemmArgs {
+    /// The options on this backend, which says the extents that are not given.
+    fn on(&self, backend: Backend) -> Self {
+        let extent = match backend {
+            Backend::Gpu => 4096,
+            Backend::Cpu => 512,
+        };
+        let [m, n, k] = [self.m, self.n, self.k].map(|given| given.or(Some(extent)));
+        GemmArgs {
+            m,
+            n,
+            k,
+            ..self.clone()
+        }
+    }
+
+    /// m, n and k. One that is not given is 0 before [`on`](Self::on).
+    fn extents(&self) -> [usize; 3] {
+        [self.m, self.n, self.k].map(Option::unwrap_or_default)
+    }
+
     /// The type of C.
     fn c_dtype(&self) -> ElementsOfC {
         self.c_dtype.unwrap_or(self.dtype.of_c())
@@ -186,17 +206,19 @@ impl GemmArgs {
 
     /// The largest relative distance of a right C from its reference.
     fn tolerance(&self) -> f64 {
-        let of_c = self.c_dtype().dtype().tolerance(self.k);
+        let [.., k] = self.extents();
+        let of_c = self.c_dtype().dtype().tolerance(k);
         match self.precision {
             Precision::Exact => of_c,
-            Precision::Tf32 => of_c.max(Dtype::Tf32.tolerance(self.k)),
-            Precision::Tf32x3 => of_c.max(Dtype::Tf32x3.tolerance(self.k)),
+            Precision::Tf32 => of_c.max(Dtype::Tf32.tolerance(k)),
+            Precision::Tf32x3 => of_c.max(Dtype::Tf32x3.tolerance(k)),
         }
     }
 
     /// Whether computing all of C in f64 takes about a second.
     fn is_quick(&self) -> bool {
-        self.m.saturating_mul(self.n).saturating_mul(self.k) <= QUICK
+        let [m, n, k] = self.extents();
+        m.saturating_mul(n).saturating_mul(k) <= QUICK
     }
 
     fn epilogue(&self) -> Epilogue {
@@ -283,6 +305,7 @@ fn run_as<T: Element<D>, D: Stored>(
         beta: T::Factor::of(args.beta)?,
     };
     let stream = args.timed.stream()?;
+    let args = &args.on(stream.device().backend());
     host_memory::expect(host_bytes::<T, D>(args, stream.device().backend()))?;
     let inputs = Inputs::<T, D>::random(args, factors.beta)?;
     let mut on_device = inputs.upload(&stream)?;
@@ -331,7 +354,7 @@ impl<T: Element<D>, D: Stored> Inputs<T, D> {
     /// Random ones. A C that is not read is NaN. All memory is reserved before any of it is filled, so that a problem
     /// that is too large is refused at once.
     fn random(args: &GemmArgs, beta: T::Factor) -> Result<Self, TooLittle> {
-        let GemmArgs { m, n, k, .. } = *args;
+        let [m, n, k] = args.extents();
         let seed = args.timed.seed;
         let (mut a, mut b, mut c) = (room(m * k)?, room(k * n)?, room(m * n)?);
         let mut bias = room(n)?;
@@ -366,7 +389,7 @@ struct OnDevice<T: DeviceData, D: DeviceData> {
 
 /// Bytes of host memory that the data takes. The CPU backend's device memory is host memory too.
 fn host_bytes<T, D>(args: &GemmArgs, backend: Backend) -> u128 {
-    let [m, n, k] = [args.m, args.n, args.k].map(|extent| extent as u128);
+    let [m, n, k] = args.extents().map(|extent| extent as u128);
     let [of_t, of_d] = [size_of::<T>(), size_of::<D>()].map(|bytes| bytes as u128);
     let result = m * n * of_d;
     let data = (m * k + k * n) * of_t + n * of_d + result;
@@ -388,7 +411,7 @@ fn multiply<T: Element<D>, D: Stored>(
     factors: Factors<T::Factor>,
     data: &mut OnDevice<T, D>,
 ) -> cutlet::Result<()> {
-    let GemmArgs { m, n, k, .. } = *args;
+    let [m, n, k] = args.extents();
     let Factors { alpha, beta } = factors;
     let order = |order: Order| cutlet::Order::from(order);
     let gemm = args.epilogue().gemm(&data.bias);
@@ -436,14 +459,15 @@ fn cublas_time<T: Element<D>, D: Stored>(
         Err(CublasError::BadProblem(_)) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let mut c = stream.zeroed::<D>(args.m * args.n)?;
+    let [m, n, _] = args.extents();
+    let mut c = stream.zeroed::<D>(m * n)?;
     let multiply = || matmul.run(stream, 0, a.view(), b.view(), &mut c.view_mut());
     Ok(Some(args.timed.median(stream, multiply)?))
 }
 
 /// The product in cuBLASLt's terms; `None` if k is 0, which cuBLASLt refuses.
 fn cublas_problem<F: Factor>(args: &GemmArgs, factors: Factors<F>) -> Option<Problem> {
-    let GemmArgs { m, n, k, .. } = *args;
+    let [m, n, k] = args.extents();
     let operand = |order: Order, rows: usize, columns: usize| match order {
         Order::Row => Operand {
             major: Major::Row,

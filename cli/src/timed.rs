@@ -12,7 +12,7 @@ use crate::measure::statistics::Spread;
 use crate::output::print_line;
 
 /// Options of a command that times one problem.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct TimedArgs {
     /// The device.
     #[arg(long, value_enum, default_value_t)]

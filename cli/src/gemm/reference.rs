@@ -30,7 +30,7 @@ pub fn deviation<T: Element<D>, D: Stored>(
 /// The rows and columns of the entries that are compared: all if that is quick, else samples. Mistakes at edges show in
 /// the last row and column: they get half of the samples.
 fn places(args: &GemmArgs) -> Vec<(usize, usize)> {
-    let GemmArgs { m, n, .. } = *args;
+    let [m, n, _] = args.extents();
     if args.is_quick() {
         return (0..m * n).map(|entry| (entry / n, entry % n)).collect();
     }
@@ -52,7 +52,7 @@ fn compared<T: Element<D>, D: Stored>(
     found: &[D],
     (i, j): (usize, usize),
 ) -> Entry {
-    let GemmArgs { m, n, k, .. } = *args;
+    let [m, n, k] = args.extents();
     let Factors { alpha, beta } = factors;
     let terms = (0..k).map(|l| {
         a[args.a.index([m, k], [i, l])].to_f64() * b[args.b.index([k, n], [l, j])].to_f64()

@@ -37,7 +37,7 @@ impl Report {
         cublas: Option<Duration>,
         check: Option<Deviation>,
     ) -> Report {
-        let GemmArgs { m, n, k, .. } = *args;
+        let [m, n, k] = args.extents();
         let precision = cutlet::Precision::from(args.precision);
         Report {
             backend: stream.device().describe().to_string(),
