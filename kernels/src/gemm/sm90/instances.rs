@@ -212,6 +212,7 @@ instances! {
     bf16_128x80x64_coop_kkm, f16_128x80x64_coop_kkm = [K, K, M] Tile<128, 80>, Stages<7>, DynamicCluster: ANY, Cooperative<2>, cpu;
     bf16_256x112x64_coop_kkm, f16_256x112x64_coop_kkm = [K, K, M] Tile<256, 112>, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>, cpu;
     bf16_128x136x64_coop_kkm, f16_128x136x64_coop_kkm = [K, K, M] Tile<128, 136>, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
+    bf16_64x128x64_ws_kkm, f16_64x128x64_ws_kkm = [K, K, M] Tile<64, 128>, Stages<8>, DynamicCluster: ANY, Cooperative<1>;
     bf16_64x112x64_ws_kkm, f16_64x112x64_ws_kkm = [K, K, M] Tile<64, 112>, Stages<10>, DynamicCluster: ANY, Cooperative<1>;
     bf16_64x32x64_ws_kkm, f16_64x32x64_ws_kkm = [K, K, M] Tile<64, 32>, Stages<16>, DynamicCluster: ANY, Cooperative<1>, cpu_both;
     bf16_128x256x64_2x1_coop_km, f16_128x256x64_2x1_coop_km = [K, M, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
