@@ -310,6 +310,10 @@ fn check_on_wgmma(operation: &str, check: impl Fn(&Stream, Case)) {
     let stream = Device::auto().stream().unwrap();
     for tile in ["128x256x64_2x1", "128x128x64_1x1"] {
         for order_b in [ColMajor, RowMajor] {
+            let has_body = order_b == ColMajor || tile == "128x128x64_1x1";
+            if stream.device().backend() == Backend::Cpu && !has_body {
+                continue;
+            }
             let case = Case {
                 order_b,
                 kernel: on_wgmma(operation, tile, order_b),

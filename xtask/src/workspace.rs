@@ -173,7 +173,7 @@ mod tests {
         let ours = test_profile().unwrap();
         assert!(ours.contains("debug = \"line-tables-only\""), "{ours}");
         assert!(
-            ours.contains("[profile.dev.package.cutlet-kernels]"),
+            ours.contains("[profile.dev.package.cutlet-ptx-builder]"),
             "{ours}"
         );
     }

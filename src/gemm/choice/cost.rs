@@ -194,7 +194,7 @@ impl<T, Epi> Candidate<T, Epi> {
         let clusters = self.blocks / self.instance.blocks_of_cluster();
         match self.streamed.count {
             0 => self.work_tiles,
-            _ => (self.streamed.shares(clusters) * self.instance.tiles_of_cluster()) as usize,
+            _ => (self.streamed.shares(clusters) * self.instance.blocks_of_cluster()) as usize,
         }
     }
 }
@@ -239,8 +239,6 @@ const CLUSTER: f64 = 300.0;
 /// Clocks that a launch takes to start. They do not count if launches leave multiprocessors free: then one launch
 /// starts while the other one ends.
 const START: f64 = 1096.0;
-/// Clocks of a cluster reduction, for each 64×64 accumulators.
-const CLUSTER_REDUCE: f64 = 1675.0;
 /// Memory slowdown, times (1 − active/all multiprocessors)².
 const FEW: f64 = 0.4759;
 /// Memory time for each byte of B that is read from the L2 cache, relative to a byte read from memory. Reads of A do
@@ -326,7 +324,7 @@ fn candidate<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Candidate<
         decomposition: launch.decomposition,
         splits: launch.splits as u32,
         path: launch.path,
-        work_tiles: launch.shares * launch.tiled.instance.tiles_of_cluster() as usize,
+        work_tiles: launch.shares * launch.tiled.instance.blocks_of_cluster() as usize,
         streamed: launch.streamed_tiles(),
         blocks: launch.blocks() as u32,
         claims_slots: launch.claims_slots,
@@ -551,7 +549,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             0 => shares.min(most_clusters),
             _ => (tiled.clusters * k_tiles).min(most_clusters),
         };
-        let sharing = instance.tiles_of_cluster() as usize;
+        let sharing = instance.blocks_of_cluster() as usize;
         let room_for_another = (clusters + 1) * sharing <= multiprocessors as usize;
         Self {
             tiled,
@@ -573,10 +571,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
                     real((shares - streamed) / clusters) + quantum / real(k_tiles)
                 }
             },
-            k_tiles: real(match splits * instance.cluster_k as usize {
-                1 => k_tiles,
-                shares => k_tiles.div_ceil(shares),
-            }),
+            k_tiles: real(k_tiles.div_ceil(splits)),
         }
     }
 
@@ -604,7 +599,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
 
     /// Clocks of a work tile's k-tiles.
     fn multiply(&self) -> f64 {
-        let k_tile = match self.tiled.instance.tiles_of_cluster() > 1 && !self.claims_slots {
+        let k_tile = match self.tiled.instance.blocks_of_cluster() > 1 && !self.claims_slots {
             true => K_TILE + WITHOUT_SLOT,
             false => K_TILE,
         };
@@ -628,11 +623,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
         } else {
             rounds * (multiply + epilogue)
         };
-        let reduced = match instance.cluster_k {
-            1 => 0.0,
-            _ => rounds * CLUSTER_REDUCE * self.tiled.tile()[1] / 64.0,
-        };
-        FIRST_K_TILE + computing + reduced
+        FIRST_K_TILE + computing
     }
 
     /// Clocks that memory takes for A, B and C.
@@ -677,7 +668,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             instance, input, ..
         } = self.tiled;
         let [m, n] = self.tiled.tile();
-        let sharing = instance.tiles_of_cluster() as usize;
+        let sharing = instance.blocks_of_cluster() as usize;
         let last_tile = real(input.bytes_c) * m.min(real(input.m)) * n;
         let runs = match self.is_narrow() && !instance.transposed {
             true => RUNS,

@@ -646,7 +646,7 @@ mod tests {
             let input = input.oriented(instance);
             let [rows, columns] = input.clusters(instance);
             let clusters_of_tiles = rows * columns;
-            let tiles = clusters_of_tiles * instance.tiles_of_cluster() as usize;
+            let tiles = clusters_of_tiles * instance.blocks_of_cluster() as usize;
             let plain = Candidate {
                 instance,
                 decomposition: Decomposition::DataParallel,

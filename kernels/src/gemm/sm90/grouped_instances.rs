@@ -163,7 +163,7 @@ macro_rules! instances {
 
 instances! {
     GROUPED_BF16, GROUPED_F16 by grouped_gemm, GroupedArguments:
-    bf16_grouped_128x256x64_2x1_coop, f16_grouped_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_grouped_128x256x64_2x1_coop, f16_grouped_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>, cpu;
     bf16_grouped_128x256x64_1x2_coop, f16_grouped_128x256x64_1x2_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<1, 2>, Cooperative<2>;
     bf16_grouped_128x256x64_1x1_coop, f16_grouped_128x256x64_1x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<1, 1>, Cooperative<2>;
     bf16_grouped_128x128x64_1x1_coop, f16_grouped_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu;
@@ -179,7 +179,7 @@ instances! {
 
 instances! {
     GATHERED_BF16, GATHERED_F16 by gathered_gemm, GatheredArguments:
-    bf16_gathered_128x256x64_2x1_coop, f16_gathered_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_gathered_128x256x64_2x1_coop, f16_gathered_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>, cpu;
     bf16_gathered_128x128x64_1x1_coop, f16_gathered_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu_both;
     bf16_gathered_128x256x64_2x1_coop_km, f16_gathered_128x256x64_2x1_coop_km = [K, M] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_gathered_128x128x64_1x1_coop_km, f16_gathered_128x128x64_1x1_coop_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu;
@@ -187,7 +187,7 @@ instances! {
 
 instances! {
     SCATTERED_BF16, SCATTERED_F16 by scattered_gemm, ScatteredArguments:
-    bf16_scattered_128x256x64_2x1_coop, f16_scattered_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_scattered_128x256x64_2x1_coop, f16_scattered_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>, cpu;
     bf16_scattered_128x128x64_1x1_coop, f16_scattered_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu_both;
     bf16_scattered_128x256x64_2x1_coop_km, f16_scattered_128x256x64_2x1_coop_km = [K, M] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_scattered_128x128x64_1x1_coop_km, f16_scattered_128x128x64_1x1_coop_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu;
@@ -195,7 +195,7 @@ instances! {
 
 instances! {
     SWIGLU_BF16, SWIGLU_F16 by swiglu_gemm, SwigluArguments:
-    bf16_swiglu_128x256x64_2x1_coop, f16_swiglu_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_swiglu_128x256x64_2x1_coop, f16_swiglu_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>, cpu;
     bf16_swiglu_128x256x64_1x2_coop, f16_swiglu_128x256x64_1x2_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<1, 2>, Cooperative<2>;
     bf16_swiglu_128x128x64_1x1_coop, f16_swiglu_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu_both;
     bf16_swiglu_128x256x64_2x1_coop_km, f16_swiglu_128x256x64_2x1_coop_km = [K, M] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;

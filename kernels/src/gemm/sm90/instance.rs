@@ -100,8 +100,6 @@ pub struct Instance<T: 'static, Epi: 'static = Scale, A: 'static = Arguments<T, 
     pub tile_k: u32,
     /// Rows and columns of tiles of a cluster.
     pub cluster: [u32; 2],
-    /// Blocks of a cluster that share the k-tiles of a tile.
-    pub cluster_k: u32,
     /// Consumer warpgroups.
     pub consumers: u32,
     /// Whether they are ping-pong.
@@ -173,7 +171,6 @@ impl<T, Epi: Epilogue, A> Instance<T, Epi, A> {
             tile: [C::Tile::M as u32, C::Tile::N as u32],
             tile_k: C::Tile::K as u32,
             cluster,
-            cluster_k: C::Cluster::K as u32,
             consumers: C::Consumers::WARPGROUPS as u32,
             is_pingpong: !C::Consumers::ARE_COOPERATIVE,
             overwrites_only: C::Consumers::M_ATOMS > 1 || !C::MajorC::IS_K_MAJOR,
@@ -264,8 +261,8 @@ impl<T, Epi, A> Instance<T, Epi, A> {
         ]
     }
 
-    /// Tiles of a cluster.
-    pub const fn tiles_of_cluster(&self) -> u32 {
+    /// Blocks of a cluster, each of which has a tile.
+    pub const fn blocks_of_cluster(&self) -> u32 {
         self.cluster[0] * self.cluster[1]
     }
 
@@ -273,11 +270,6 @@ impl<T, Epi, A> Instance<T, Epi, A> {
     /// common.
     pub const fn is_in_line(&self) -> bool {
         matches!(self.cluster, [1, _] | [_, 1])
-    }
-
-    /// Blocks of a cluster.
-    pub const fn blocks_of_cluster(&self) -> u32 {
-        self.tiles_of_cluster() * self.cluster_k
     }
 
     /// Where the last tiles of a kernel's C with these extents begin, as [`SchedulerArgs::last`] counts.
@@ -316,7 +308,7 @@ impl Args {
                 affinity: SmAffinity::NONE,
                 cluster: DynamicCluster::new(cluster),
                 raster: raster(extents, tile, cluster),
-                splits: Splits::interleaved(1, k_tiles, C::Cluster::K as u32),
+                splits: Splits::interleaved(1, k_tiles, 1),
                 k_tiles,
                 streamed: StreamedTiles::NONE,
                 last: [u32::MAX; 2],

@@ -3,11 +3,10 @@
 //!
 //! A name says the type, the tile, the cluster and the consumers: `bf16_128x256x64_2x1_coop`. Consumers are `coop` (two
 //! cooperative warpgroups), `coop3` (three), `pingpong` (two), or `ws` (one: warp-specialised, and nothing else). A
-//! cluster `1x1x2` has two blocks at the same tile. A kernel whose launches choose the cluster has no cluster in its name,
-//! but each of its instances has. A suffix such as `_km` gives the majors of A and B where one is not
-//! K-major. A third letter is the major of a column-major C: `bf16_128x160x64_1x1_coop_kkm` computes `Cᵀ = Bᵀ·Aᵀ`, so
-//! that the tile's 160 columns are rows of a row-major C. At the end stands what is fused: `linear` (bias and
-//! residual), or an activation after it.
+//! kernel whose launches choose the cluster has no cluster in its name, but each of its instances has. A suffix such as
+//! `_km` gives the majors of A and B where one is not K-major. A third letter is the major of a column-major C:
+//! `bf16_128x160x64_1x1_coop_kkm` computes `Cᵀ = Bᵀ·Aᵀ`, so that the tile's 160 columns are rows of a row-major C. At the
+//! end stands what is fused: `linear` (bias and residual), or an activation after it.
 //!
 //! Kernels for f16 have the same PTX as those for bf16 but for the format's name. They are not compiled: `also` has
 //! their PTX derived. A build with `CUTLET_EACH_FORMAT=1` compiles them, and fails where they differ otherwise. GELU is
@@ -265,10 +264,7 @@ mod tests {
     fn name<T, E>(format: &str, instance: &Instance<T, E>, fused: &str) -> String {
         let [m, n] = instance.tile;
         let [rows, columns] = instance.cluster;
-        let cluster = match instance.cluster_k {
-            1 => format!("{rows}x{columns}"),
-            blocks => format!("{rows}x{columns}x{blocks}"),
-        };
+        let cluster = format!("{rows}x{columns}");
         let consumers = match (instance.is_pingpong, instance.consumers) {
             (true, _) => "pingpong",
             (false, 1) => "ws",

@@ -5,7 +5,7 @@ use super::{Candidate, CostInput, Launch, MULTIPLY, OutputPath, Tiled, Way, real
 /// How many features a candidate has.
 pub const FEATURES: usize = OF_PROBLEM + OF_KERNEL + OF_LAUNCH + OF_ESTIMATE;
 const OF_PROBLEM: usize = 12;
-const OF_KERNEL: usize = 11;
+const OF_KERNEL: usize = 10;
 const OF_LAUNCH: usize = 8;
 const OF_ESTIMATE: usize = 5;
 /// The features of a candidate, in a fixed order. Fitted trees know a feature by its place, so that a change here needs a
@@ -82,7 +82,6 @@ fn kernel<T, Epi>(tiled: &Tiled<T, Epi>) -> [f64; OF_KERNEL] {
         f64::from(instance.tile[1] % 16),
         cluster_rows,
         cluster_columns,
-        f64::from(instance.cluster_k),
         f64::from(instance.consumers_at_a_tile()),
         flag(instance.is_pingpong),
         flag(instance.transposed),

@@ -87,7 +87,7 @@ pub fn choose<T: Sixteen, A>(
         .map(|instance| (estimate.clocks(instance), instance))
         .min_by(|(one, _), (other, _)| one.total_cmp(other));
     let (clocks, instance) = fastest?;
-    let clusters = estimate.tiles(instance) / instance.tiles_of_cluster() as f64;
+    let clusters = estimate.tiles(instance) / instance.blocks_of_cluster() as f64;
     let multiprocessors = stream.device().multiprocessors();
     let at_a_time = f64::from(multiprocessors / instance.blocks_of_cluster());
     Some(Chosen {
@@ -155,7 +155,7 @@ impl Estimate {
             false => (self.rows / rows).ceil(),
         };
         let across = (self.columns / columns).ceil();
-        down * across * self.groups * f64::from(instance.tiles_of_cluster())
+        down * across * self.groups * f64::from(instance.blocks_of_cluster())
     }
 
     /// The estimated time.

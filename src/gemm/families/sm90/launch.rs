@@ -257,10 +257,10 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
 
     /// How k-tiles are split. Where rows do not start at cache lines, one line is in two k-tiles.
     fn splits(&self, k_tiles: u32) -> Splits {
-        let (count, cluster_k) = (self.candidate.splits, self.candidate.instance.cluster_k);
-        match cluster_k == 1 && self.input.lines.contains(&2) {
+        let count = self.candidate.splits;
+        match self.input.lines.contains(&2) {
             true => Splits::consecutive(count, k_tiles),
-            false => Splits::interleaved(count, k_tiles, cluster_k),
+            false => Splits::interleaved(count, k_tiles, 1),
         }
     }
 

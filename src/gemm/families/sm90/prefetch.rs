@@ -70,13 +70,12 @@ fn bytes_of_row<T, Epi>(
     candidate: &Candidate<T, Epi>,
 ) -> usize {
     let instance = candidate.instance;
-    // Blocks that share a tile also share its k-tiles.
-    let sharing = (candidate.splits * instance.cluster_k) as usize;
+    // Splits of a tile share its k-tiles.
+    let sharing = candidate.splits as usize;
     let k_tile = instance.tile_k as usize * size_of::<T>() * sharing;
     let k_tiles_in = |bytes: usize| bytes / (k_tile * (rows[0] + rows[1]));
     let clusters = input.clusters(instance);
-    let tiles_of_block =
-        (candidate.work_tiles * instance.cluster_k as usize).div_ceil(candidate.blocks as usize);
+    let tiles_of_block = candidate.work_tiles.div_ceil(candidate.blocks as usize);
     let is_alone = instance.blocks_of_cluster() == 1 && tiles_of_block == 1;
     let k_tiles = match clusters.contains(&1) {
         false if candidate.splits > 1 => k_tiles_in(SPLIT),
