@@ -201,10 +201,7 @@ mod tests {
     /// With measured shapes in them, these suites would no longer stand for other shapes.
     #[test]
     fn no_instance_was_measured_at_the_unseen() {
-        let measured = concat!(
-            env!("CARGO_MANIFEST_DIR"),
-            "/../src/gemm/tune/tables/h200.txt"
-        );
+        let measured = concat!(env!("CARGO_MANIFEST_DIR"), "/../fitting/tables/h200.txt");
         let measured = std::fs::read_to_string(measured).unwrap();
         for (name, expected) in [("unseen", false), ("random", false), ("square", true)] {
             let suite = Suite::load(name).unwrap();

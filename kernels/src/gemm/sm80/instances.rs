@@ -20,6 +20,8 @@ use half::{bf16, f16};
 
 use super::arithmetic::Tf32x3;
 use super::{Blocks, Sm80, Unaligned as Un, Warps, Words as Wo};
+#[cfg(not(target_arch = "nvptx64"))]
+use crate::gemm::config::BODY;
 use crate::gemm::config::{Stages, Tile, TileShape};
 use crate::gemm::epilogue::Fused;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -31,7 +33,7 @@ use crate::gemm::multistage::{Config, MultistageArgs, Storage, gemm};
 #[cfg(not(target_arch = "nvptx64"))]
 const fn cpu_body<C: Config>() -> CpuBody {
     match C::Tile::M * C::Tile::N <= 64 * 64 {
-        true => CpuBody::Plain,
+        true => BODY,
         false => CpuBody::None,
     }
 }

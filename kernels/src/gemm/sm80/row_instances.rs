@@ -10,7 +10,7 @@
 
 use cutlet_device::sm80::{Mma884F64, Mma16816, Mma16832};
 use cutlet_device::tile::{KMajor as K, MnMajor as Mn};
-use cutlet_device::{CpuBody, Global, GlobalMut, instantiate, thread_idx};
+use cutlet_device::{Global, GlobalMut, instantiate, thread_idx};
 use half::{bf16, f16};
 
 use super::{Blocks, Named, Sm80, Unaligned as Un, Warps};
@@ -38,7 +38,7 @@ macro_rules! instances {
 
                 instantiate! {
                     /// `C = epilogue(A·B)`, with rows of tables.
-                    #[kernel(threads = <C as Config>::THREADS, min_blocks = $min_blocks, cpu = CpuBody::Plain)]
+                    #[kernel(threads = <C as Config>::THREADS, min_blocks = $min_blocks, cpu = crate::gemm::config::BODY)]
                     pub unsafe fn $name(
                         a: Global<$element>,
                         b: Global<$element>,

@@ -18,7 +18,7 @@
 
 use cutlet_device::tile::{KMajor as K, MnMajor as M};
 use cutlet_device::tma::TensorMap;
-use cutlet_device::{CpuBody, Global, GlobalMut, instantiate};
+use cutlet_device::{Global, GlobalMut, instantiate};
 use half::{bf16, f16};
 
 #[cfg(not(target_arch = "nvptx64"))]

@@ -20,7 +20,7 @@
 
 use cutlet_device::tile::{KMajor as K, MnMajor as M};
 use cutlet_device::tma::TensorMap;
-use cutlet_device::{CpuBody, GlobalMut, instantiate};
+use cutlet_device::{GlobalMut, instantiate};
 use half::{bf16, f16};
 
 #[cfg(not(target_arch = "nvptx64"))]
@@ -37,13 +37,13 @@ use crate::gemm::epilogue::{AtLeast, Gelu, GeluForBf16, Linear, Scale, Silu, The
 /// others have no code that these lack, and each would take a second to compile.
 macro_rules! cpu_body {
     (bf16 cpu) => {
-        CpuBody::Plain
+        crate::gemm::config::BODY
     };
     ($format:ident cpu_both) => {
-        CpuBody::Plain
+        crate::gemm::config::BODY
     };
     ($format:ident $($cpu:ident)?) => {
-        CpuBody::None
+        cutlet_device::CpuBody::None
     };
 }
 pub(super) use cpu_body;
