@@ -266,9 +266,12 @@ fn with_ptx(
     }
 }
 
+/// A family of kernels: its name, and why the device does not run it.
+type FamilyHere = (&'static str, Option<String>);
+
 /// The families of GEMM kernels, each with its types, on the device that commands use.
 fn gemm(device: &Device) -> Vec<Finding> {
-    let mut families: BTreeMap<(&str, Option<String>), BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
+    let mut families: BTreeMap<FamilyHere, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
     for family in Gemm::families(device) {
         let types = families.entry((family.name, family.refusal)).or_default();
         types.entry(family.operands).or_default().push(family.c);

@@ -4,8 +4,6 @@ use std::fmt;
 
 use half::{bf16, f16};
 
-use super::tuning_file::words::Word;
-
 /// An element type of A, B or C. It prints as Rust names the type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ElementType {
@@ -25,7 +23,21 @@ pub enum ElementType {
 
 impl fmt::Display for ElementType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.word())
+        f.pad(self.name())
+    }
+}
+
+impl ElementType {
+    /// The name in Rust.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            ElementType::F32 => "f32",
+            ElementType::Bf16 => "bf16",
+            ElementType::F16 => "f16",
+            ElementType::F64 => "f64",
+            ElementType::I8 => "i8",
+            ElementType::I32 => "i32",
+        }
     }
 }
 

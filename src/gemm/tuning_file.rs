@@ -6,6 +6,7 @@
 //! problems for the next tuning.
 
 pub mod installed;
+mod notice;
 pub mod problem_key;
 pub mod recorder;
 mod text;

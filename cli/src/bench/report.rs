@@ -296,12 +296,12 @@ fn choice(choice: Option<Choice>) -> String {
         algorithms,
         workspace_bytes,
         finalists,
-        hopeless,
+        cutoff,
     } = choice;
     format!(
         "The baseline of a GEMM is the fastest of cuBLASLt's {algorithms} first algorithms with {} MiB of workspace. \
          The {finalists} best by a look at each and the default are timed in every round, but from the third on only \
-         those that take at most {hopeless} times as long as the fastest.",
+         those that take at most {cutoff} times as long as the fastest.",
         workspace_bytes >> 20
     )
 }

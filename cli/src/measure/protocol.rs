@@ -75,7 +75,7 @@ pub struct Choice {
     pub finalists: usize,
     /// From the third on, contestants that take more than this multiple of the fastest in the first look are not timed.
     #[serde(deserialize_with = "positive")]
-    pub hopeless: f64,
+    pub cutoff: f64,
 }
 
 /// The choice that this program makes.
@@ -83,7 +83,7 @@ pub const CHOICE: Choice = Choice {
     algorithms: 16,
     workspace_bytes: WORKSPACE_BYTES,
     finalists: 4,
-    hopeless: 1.3,
+    cutoff: 1.3,
 };
 
 /// How power-settled figures are taken.

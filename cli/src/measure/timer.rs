@@ -46,7 +46,7 @@ pub struct Times {
 pub struct Timer<'a> {
     stream: &'a Stream,
     stopwatch: Box<dyn Stopwatch>,
-    plug: Option<Buffer<u8>>,
+    blocker: Option<Buffer<u8>>,
     /// The set of the next single launch.
     next_set: usize,
     rest: Rest,
@@ -107,14 +107,14 @@ impl<'a> Timer<'a> {
     /// If the device has too little memory.
     pub fn new(setting: &'a Setting) -> Result<Self> {
         let stream = &setting.stream;
-        let plug = match setting.on_gpu() {
+        let blocker = match setting.on_gpu() {
             true => Some(stream.zeroed(PLUG_BYTES)?),
             false => None,
         };
         Ok(Timer {
             stopwatch: Box::new(Events::new(stream.device())?),
             stream,
-            plug,
+            blocker,
             next_set: 0,
             rest: Rest::default(),
             last_sample: Duration::ZERO,
@@ -178,13 +178,13 @@ impl<'a> Timer<'a> {
         looks.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let mut longest = f64::INFINITY;
         for (time, contestant) in looks {
-            let hopeless = finalists.numbers.len() > 1 && time > longest;
-            if finalists.numbers.len() == most || hopeless {
+            let is_far = finalists.numbers.len() > 1 && time > longest;
+            if finalists.numbers.len() == most || is_far {
                 break;
             }
             finalists.add(case, contestant)?;
             if finalists.numbers == [contestant] {
-                longest = CHOICE.hopeless * time;
+                longest = CHOICE.cutoff * time;
             }
         }
         Ok(finalists)
@@ -201,7 +201,7 @@ impl<'a> Timer<'a> {
         protocol: &Protocol,
     ) -> Result<Vec<Times>> {
         let ready = self.ready(case, contestants, protocol)?;
-        if self.plug.is_some() {
+        if self.blocker.is_some() {
             self.warm_up(case, &ready, WARM_UP)?;
         }
         self.rest = Rest {
@@ -225,9 +225,9 @@ impl<'a> Timer<'a> {
             let settle = Duration::from_secs_f64(sustained.settle_milliseconds * 1e-3);
             self.warm_up(case, &ready, settle)?;
             let batches = sustained.batches(protocol);
-            let plug = self.plug.take();
+            let blocker = self.blocker.take();
             let rounds = self.rounds(case, &ready, protocol.rounds, batches);
-            self.plug = plug;
+            self.blocker = blocker;
             for (times, sustained) in times.iter_mut().zip(rounds?) {
                 times.sustained = sustained;
             }
@@ -263,7 +263,7 @@ impl<'a> Timer<'a> {
             .iter()
             .map(|(time, _)| *time)
             .fold(f64::INFINITY, f64::min);
-        if self.plug.is_none() || least >= GRAPH_BELOW * 1e-6 {
+        if self.blocker.is_none() || least >= GRAPH_BELOW * 1e-6 {
             return Ok(false);
         }
         looks.retain(|(time, _)| *time <= SECOND_LOOK * least);
@@ -294,7 +294,7 @@ impl<'a> Timer<'a> {
     }
 
     /// Seconds of a run: the median of `batches`, after one that is not timed. A graph may have only some of the sets.
-    /// Filling the plug evicts these from the L2 cache.
+    /// Filling the blocker evicts these from the L2 cache.
     fn median(&mut self, case: &mut dyn Case, ready: &Ready, batches: usize) -> Result<f64> {
         self.batches(case, ready, 1)?;
         let mut times = Vec::with_capacity(batches);
@@ -323,7 +323,7 @@ impl<'a> Timer<'a> {
         let few = protocol.sample_runs.min(in_time(LONGEST.as_secs_f64()));
         let runs = in_time(protocol.sample_milliseconds * 1e-3).max(few);
         // Either all contestants are in graphs or none is.
-        let in_graph = self.plug.is_some() && least < GRAPH_BELOW * 1e-6;
+        let in_graph = self.blocker.is_some() && least < GRAPH_BELOW * 1e-6;
         let ready = contestants.iter().map(|&contestant| {
             if !in_graph {
                 return Ok(Ready {
@@ -384,10 +384,10 @@ impl<'a> Timer<'a> {
         self.timed(case, ready, batches)
     }
 
-    /// Fills the plug, if there is one.
+    /// Fills the blocker, if there is one.
     fn fill_plug(&mut self) -> Result<()> {
-        match &mut self.plug {
-            Some(plug) => Ok(self.stream.fill_bytes(plug, 0)?),
+        match &mut self.blocker {
+            Some(blocker) => Ok(self.stream.fill_bytes(blocker, 0)?),
             None => Ok(()),
         }
     }

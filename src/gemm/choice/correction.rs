@@ -20,7 +20,7 @@ pub const UNIT: f32 = 1e-4;
 /// Trees after which candidates are compared, and how far the logarithm of an estimate may then be from the least. What
 /// is further is not looked at by the later trees, which correct less and less.
 const AT_A_TIME: usize = 50;
-const HOPELESS: f32 = 0.08;
+const FAR: f32 = 0.08;
 
 /// The trees that were fitted to all tables, as `cargo xtask measured --fit` writes them.
 static FITTED: LazyLock<Trees> =
@@ -84,7 +84,7 @@ impl Trees {
                 *estimate += UNIT * sum(trees, &candidates[*at].0);
                 least = least.min(*estimate);
             }
-            left.retain(|(_, estimate)| *estimate <= least + HOPELESS);
+            left.retain(|(_, estimate)| *estimate <= least + FAR);
         }
         let fastest = left.into_iter().min_by(|(_, a), (_, b)| a.total_cmp(b));
         fastest.map(|(at, _)| at)

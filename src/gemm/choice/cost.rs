@@ -311,12 +311,12 @@ fn candidate<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Candidate<
     if PING_PONG * launch.rounds * launch.multiply() + launch.path.least() > most {
         return None;
     }
-    let (computing, besides) = (launch.computing(), launch.besides());
-    if computing + besides > most {
+    let (computing, overhead) = (launch.computing(), launch.overhead());
+    if computing + overhead > most {
         return None;
     }
     let memory = launch.memory();
-    if memory + besides > most {
+    if memory + overhead > most {
         return None;
     }
     Some(Candidate {
@@ -328,7 +328,7 @@ fn candidate<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Candidate<
         streamed: launch.streamed_tiles(),
         blocks: launch.blocks() as u32,
         claims_slots: launch.claims_slots,
-        clocks: overlapped(computing, memory) + besides,
+        clocks: overlapped(computing, memory) + overhead,
     })
 }
 
@@ -663,7 +663,7 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
     }
 
     /// Clocks that overlap neither computing nor memory.
-    fn besides(&self) -> f64 {
+    fn overhead(&self) -> f64 {
         let Tiled {
             instance, input, ..
         } = self.tiled;
@@ -675,23 +675,23 @@ impl<'a, T, Epi> Launch<'a, T, Epi> {
             false => 1.0,
         };
         let of_epilogues = |share: f64| self.rounds * self.tiled.epilogue() * share;
-        let mut besides = LAST_STORE * runs * last_tile / input.device.memory_rate;
+        let mut overhead = LAST_STORE * runs * last_tile / input.device.memory_rate;
         if !instance.tile[1].is_multiple_of(16) {
-            besides += of_epilogues(EIGHT_COLUMNS);
+            overhead += of_epilogues(EIGHT_COLUMNS);
         }
         if instance.transposed {
-            besides += of_epilogues(COLUMN_MAJOR);
+            overhead += of_epilogues(COLUMN_MAJOR);
         }
         if instance.staged_subtiles == 1 {
-            besides += of_epilogues(ONE_SUBTILE);
+            overhead += of_epilogues(ONE_SUBTILE);
         }
         if sharing > 1 {
-            besides += CLUSTER;
+            overhead += CLUSTER;
         }
         if 2 * self.blocks() > input.device.multiprocessors as usize {
-            besides += START;
+            overhead += START;
         }
-        besides
+        overhead
             + match self.path {
                 OutputPath::Direct if input.c_is_partial_output => self.partial_output(),
                 OutputPath::Direct => 0.0,

@@ -64,7 +64,7 @@ const SECOND_KERNEL_PAYS: f64 = 0.95;
 type Fusing<T, A> = Instance<T, Then<Linear<T>, A>>;
 
 /// An element type of the family's kernels.
-trait Sixteen: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
+trait Element: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
     /// The kernels that fuse nothing.
     fn plain() -> &'static [Instance<Self>];
     /// The kernels for groups.
@@ -88,11 +88,11 @@ trait Sixteen: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
     const SPLIT_K_REDUCE_PLAIN: &'static SplitKReduce<Self, Scale>;
 }
 
-macro_rules! sixteen {
+macro_rules! element_types {
     ($($element:ty: $plain:ident, $grouped:ident, $gathered:ident, $scattered:ident, $swiglu:ident, $linear:ident,
         $gelu:ident by $gelu_type:ident, $silu:ident,
         $split_k_reduce:ident;)+) => {$(
-        impl Sixteen for $element {
+        impl Element for $element {
             fn plain() -> &'static [Instance<Self>] {
                 $plain
             }
@@ -123,7 +123,7 @@ macro_rules! sixteen {
         }
     )+};
 }
-sixteen! {
+element_types! {
     bf16: BF16, GROUPED_BF16, GATHERED_BF16, SCATTERED_BF16, SWIGLU_BF16, LINEAR_BF16,
         GELU_BF16 by GeluForBf16, SILU_BF16, split_k_reduce_bf16;
     f16: F16, GROUPED_F16, GATHERED_F16, SCATTERED_F16, SWIGLU_F16, LINEAR_F16,
@@ -171,7 +171,7 @@ fn names<T, Epi, A>(instances: Vec<&'static Instance<T, Epi, A>>) -> Vec<&'stati
 }
 
 /// The names of the kernels that write a C of the operands' type.
-fn candidates<T: Sixteen>(query: KernelQuery) -> Vec<&'static str> {
+fn candidates<T: Element>(query: KernelQuery) -> Vec<&'static str> {
     let KernelQuery {
         backend, orders, ..
     } = query;
@@ -202,7 +202,7 @@ fn candidates<T: Sixteen>(query: KernelQuery) -> Vec<&'static str> {
 }
 
 /// The names of the kernels for a C of another type. No kernel fuses anything then, computes a batch or finds rows.
-fn plain_candidates<T: Sixteen>(query: KernelQuery) -> Vec<&'static str> {
+fn plain_candidates<T: Element>(query: KernelQuery) -> Vec<&'static str> {
     match (query.fused, query.of_batches, query.indexed) {
         (Fused::Nothing, false, IndexedOperand::None) => candidates::<T>(query),
         _ => Vec::new(),
@@ -210,7 +210,7 @@ fn plain_candidates<T: Sixteen>(query: KernelQuery) -> Vec<&'static str> {
 }
 
 /// The plain kernels for the problem's orders. With a name, only the kernel of this name.
-fn plain_kernels<T: Sixteen, D: DeviceData>(
+fn plain_kernels<T: Element, D: DeviceData>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     named: Named<'_>,
@@ -248,7 +248,7 @@ macro_rules! family {
         #[derive(Debug)]
         pub struct $name;
 
-        impl<$t: Sixteen $(, $d: Output<Acc = f32>)?> Family<$t, $c> for $name {
+        impl<$t: Element $(, $d: Output<Acc = f32>)?> Family<$t, $c> for $name {
             fn name(&self) -> &'static str {
                 NAME
             }
@@ -327,7 +327,7 @@ family! {
 }
 
 /// Plans a C of the operands' type.
-fn to_same_type<T: Sixteen>(
+fn to_same_type<T: Element>(
     stream: &Stream,
     problem: &Problem<'_, T>,
     named: Named<'_>,
@@ -350,7 +350,7 @@ fn to_same_type<T: Sixteen>(
 }
 
 /// Plans a C of the operands' type, with nothing fused.
-fn plain<T: Sixteen>(
+fn plain<T: Element>(
     stream: &Stream,
     problem: &Problem<'_, T>,
     named: Named<'_>,
@@ -368,7 +368,7 @@ fn plain<T: Sixteen>(
 }
 
 /// The plain kernels that write the problem's C themselves, and the model's input.
-fn plain_candidates_of<T: Sixteen>(
+fn plain_candidates_of<T: Element>(
     stream: &Stream,
     problem: &Problem<'_, T>,
     named: Named<'_>,
@@ -384,7 +384,7 @@ fn plain_candidates_of<T: Sixteen>(
 }
 
 /// The decompositions in which this kernel may solve the problem, besides the one that is estimated to be the fastest.
-fn decompositions<T: Sixteen>(
+fn decompositions<T: Element>(
     stream: &Stream,
     problem: &Problem<'_, T>,
     kernel: &str,
@@ -409,7 +409,7 @@ fn decompositions<T: Sixteen>(
 }
 
 /// Plans a C of the operands' type, with something fused: by a fusing kernel, or by a plain kernel and a second kernel.
-fn fused<T: Sixteen, A: Epilogue<Acc = f32>>(
+fn fused<T: Element, A: Epilogue<Acc = f32>>(
     stream: &Stream,
     problem: &Problem<'_, T>,
     named: Named<'_>,
@@ -446,7 +446,7 @@ fn fused<T: Sixteen, A: Epilogue<Acc = f32>>(
 
 /// Plans a C of f32. C itself is the partial output if it is alpha·A·B, or alpha·A·B + C, and threads can write pairs
 /// to it.
-fn to_f32<T: Sixteen>(
+fn to_f32<T: Element>(
     stream: &Stream,
     problem: &Problem<'_, T, f32>,
     named: Named<'_>,
@@ -479,7 +479,7 @@ fn to_f32<T: Sixteen>(
 }
 
 /// Plans any C: a second kernel makes it of partial output.
-fn by_second_kernel<T: Sixteen, D: Output<Acc = f32>>(
+fn by_second_kernel<T: Element, D: Output<Acc = f32>>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     named: Named<'_>,
@@ -491,7 +491,7 @@ fn by_second_kernel<T: Sixteen, D: Output<Acc = f32>>(
 }
 
 /// The plain kernel that is the fastest if a second kernel makes C, with the model's input.
-fn for_second_kernel<T: Sixteen, D: DeviceData>(
+fn for_second_kernel<T: Element, D: DeviceData>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     named: Named<'_>,
@@ -505,7 +505,7 @@ fn for_second_kernel<T: Sixteen, D: DeviceData>(
 }
 
 /// Plans this plain kernel, and a second kernel.
-fn second_kernel<T: Sixteen, D: Output<Acc = f32>>(
+fn second_kernel<T: Element, D: Output<Acc = f32>>(
     stream: &Stream,
     candidate: Candidate<T, Scale>,
     input: CostInput,
@@ -518,9 +518,9 @@ fn second_kernel<T: Sixteen, D: Output<Acc = f32>>(
 }
 
 /// C by a kernel that fuses nothing, with or without splits.
-struct Plain<T: Sixteen>(Prepared<T, Scale>);
+struct Plain<T: Element>(Prepared<T, Scale>);
 
-impl<T: Sixteen> Launch<T, T> for Plain<T> {
+impl<T: Element> Launch<T, T> for Plain<T> {
     fn launch(&self, stream: &Stream, mut problem: Problem<'_, T>) -> Result<()> {
         let Self(kernel) = self;
         let scale = Scale {
@@ -555,12 +555,12 @@ impl<T: Sixteen> Launch<T, T> for Plain<T> {
 }
 
 /// C by a kernel that fuses a bias or a residual, and then an activation.
-struct FusedLaunch<T: Sixteen, A: Epilogue<Acc = f32>> {
+struct FusedLaunch<T: Element, A: Epilogue<Acc = f32>> {
     kernel: Prepared<T, Then<Linear<T>, A>>,
     activation: A,
 }
 
-impl<T: Sixteen, A: Epilogue<Acc = f32>> Launch<T, T> for FusedLaunch<T, A> {
+impl<T: Element, A: Epilogue<Acc = f32>> Launch<T, T> for FusedLaunch<T, A> {
     fn launch(&self, stream: &Stream, mut problem: Problem<'_, T>) -> Result<()> {
         let epilogue = Then {
             first: problem.linear(),
@@ -575,12 +575,12 @@ impl<T: Sixteen, A: Epilogue<Acc = f32>> Launch<T, T> for FusedLaunch<T, A> {
 }
 
 /// A C of f32 as partial output.
-struct Accumulate<T: Sixteen> {
+struct Accumulate<T: Element> {
     prepared: Prepared<T, Scale>,
     adds: bool,
 }
 
-impl<T: Sixteen> Launch<T, f32> for Accumulate<T> {
+impl<T: Element> Launch<T, f32> for Accumulate<T> {
     fn launch(&self, stream: &Stream, mut problem: Problem<'_, T, f32>) -> Result<()> {
         let operands = TmaOperand::both(stream, &problem)?;
         let matrices = operands.each_ref().map(TmaOperand::matrix);
@@ -600,9 +600,9 @@ impl<T: Sixteen> Launch<T, f32> for Accumulate<T> {
 }
 
 /// Any C, by a second kernel from partial output in scratch memory.
-struct SecondKernel<T: Sixteen>(Prepared<T, Scale>);
+struct SecondKernel<T: Element>(Prepared<T, Scale>);
 
-impl<T: Sixteen, D: Output<Acc = f32>> Launch<T, D> for SecondKernel<T> {
+impl<T: Element, D: Output<Acc = f32>> Launch<T, D> for SecondKernel<T> {
     fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()> {
         let operands = TmaOperand::both(stream, &problem)?;
         let matrices = operands.each_ref().map(TmaOperand::matrix);

@@ -4,7 +4,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::env;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
@@ -12,6 +11,7 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 use cutlet_device::DeviceData;
 use cutlet_host::Device;
 
+use super::notice::tell;
 use super::problem_key::ProblemKey;
 use super::recorder::Recorder;
 use super::{Tuning, model_name};
@@ -159,10 +159,4 @@ pub fn memory_gigabytes(device: &Device) -> Option<f64> {
         true => PROCESS.find(device, |table| table.of.rates.memory_gigabytes),
         false => None,
     }
-}
-
-/// Says something on standard error.
-pub(super) fn tell(what: String) {
-    // A program without standard error computes all the same.
-    let _ = writeln!(io::stderr().lock(), "cutlet: {what}");
 }

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use super::installed::tell;
+use super::notice::tell;
 use super::problem_key::ProblemKey;
 use super::{read, refused, refused_line};
 use crate::Result;

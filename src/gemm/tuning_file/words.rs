@@ -32,12 +32,12 @@ pub trait Word: Copy + PartialEq + 'static {
 
 impl Word for ElementType {
     const WORDS: &'static [(&'static str, Self)] = &[
-        ("f32", ElementType::F32),
-        ("bf16", ElementType::Bf16),
-        ("f16", ElementType::F16),
-        ("f64", ElementType::F64),
-        ("i8", ElementType::I8),
-        ("i32", ElementType::I32),
+        (ElementType::F32.name(), ElementType::F32),
+        (ElementType::Bf16.name(), ElementType::Bf16),
+        (ElementType::F16.name(), ElementType::F16),
+        (ElementType::F64.name(), ElementType::F64),
+        (ElementType::I8.name(), ElementType::I8),
+        (ElementType::I32.name(), ElementType::I32),
     ];
 }
 

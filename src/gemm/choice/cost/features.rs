@@ -120,7 +120,7 @@ fn estimated<T, Epi>(launch: &Launch<'_, T, Epi>, clocks: f64) -> [f64; OF_ESTIM
         clocks.ln(),
         launch.computing() / clocks,
         launch.memory() / clocks,
-        launch.besides() / clocks,
+        launch.overhead() / clocks,
         launch.tiled.work / products,
     ]
 }

@@ -13,7 +13,7 @@ use cutlet_kernels::gemm::sm90::instance::{GroupedArguments, Instance};
 use cutlet_kernels::gemm::store::PartialOutput;
 
 use super::launch::launch_config;
-use super::{Sixteen, of_orders, tma_stores};
+use super::{Element, of_orders, tma_stores};
 use crate::gemm::choice::cost::TMA_UNIT;
 use crate::gemm::families::memory_rate;
 use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
@@ -26,7 +26,7 @@ pub type GroupedInstance<T> = Instance<T, Scale, GroupedArguments<T>>;
 
 /// Plans a batch or groups with the fastest kernel, or with the one of this name. None if TMA cannot read the operands,
 /// or something is fused.
-pub fn grouped<T: Sixteen>(
+pub fn grouped<T: Element>(
     stream: &Stream,
     problem: &Problem<'_, T>,
     kernel: Option<&str>,
@@ -49,7 +49,7 @@ pub fn grouped<T: Sixteen>(
 }
 
 /// Whether 16 bytes of the operands can be read at a time, as TMA does, and nothing is fused.
-pub fn fits<T: Sixteen>(problem: &Problem<'_, T>) -> bool {
+pub fn fits<T: Element>(problem: &Problem<'_, T>) -> bool {
     let [stride_a, stride_b, _] = problem.groups.strides;
     let is_read = |matrix: &Matrix<'_, T>, stride: usize| {
         let has_elements = matrix.rows() > 0 && matrix.columns() > 0;
@@ -70,7 +70,7 @@ pub struct Chosen<T: 'static, A: 'static> {
 }
 
 /// The fastest of these kernels for the problem, or the one of this name.
-pub fn choose<T: Sixteen, A>(
+pub fn choose<T: Element, A>(
     stream: &Stream,
     problem: &Problem<'_, T>,
     instances: &'static [Instance<T, Scale, A>],
@@ -99,7 +99,7 @@ pub fn choose<T: Sixteen, A>(
 }
 
 /// Whether TMA can store each C.
-pub fn stores_c<T: Sixteen>(problem: &Problem<'_, T>) -> bool {
+pub fn stores_c<T: Element>(problem: &Problem<'_, T>) -> bool {
     let [.., stride] = problem.groups.strides;
     tma_stores(&problem.c) && (stride * size_of::<T>()).is_multiple_of(TMA_UNIT)
 }
@@ -129,7 +129,7 @@ const OF_MEMORY_RATE: f64 = 0.85;
 const LAUNCH: f64 = 3000.0;
 
 impl Estimate {
-    fn new<T: Sixteen>(stream: &Stream, problem: &Problem<'_, T>) -> Self {
+    fn new<T: Element>(stream: &Stream, problem: &Problem<'_, T>) -> Self {
         let (m, n, k) = problem.extents();
         let Groups { count, sizes, .. } = problem.groups;
         let rows = match sizes {
@@ -191,7 +191,7 @@ struct GroupedLaunch<T: TensorMapElement> {
     chosen: Chosen<T, GroupedArguments<T>>,
 }
 
-impl<T: Sixteen> Launch<T, T> for GroupedLaunch<T> {
+impl<T: Element> Launch<T, T> for GroupedLaunch<T> {
     fn launch(&self, stream: &Stream, problem: Problem<'_, T>) -> Result<()> {
         let instance = self.chosen.instance;
         let stacks = Stacks::of(&problem.groups);
@@ -224,14 +224,14 @@ impl<T: Sixteen> Launch<T, T> for GroupedLaunch<T> {
 }
 
 /// The problem's factors.
-pub fn scale<T: Sixteen>(problem: &Problem<'_, T>) -> Scale {
+pub fn scale<T: Element>(problem: &Problem<'_, T>) -> Scale {
     Scale {
         alpha: problem.alpha,
         beta: problem.beta,
     }
 }
 
-impl<T: Sixteen, A> Chosen<T, A> {
+impl<T: Element, A> Chosen<T, A> {
     /// The grid.
     pub fn config(&self) -> LaunchConfig {
         launch_config(self.instance, self.blocks)

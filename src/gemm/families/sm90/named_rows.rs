@@ -5,7 +5,7 @@ use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::Scale;
 use cutlet_kernels::gemm::sm90::instance::{GatheredArguments, Instance, ScatteredArguments};
 
-use super::Sixteen;
+use super::Element;
 use super::grouped::{Chosen, Stacks, choose, fits, scale, stores_c};
 use crate::Result;
 use crate::gemm::indexed_rows::Rows;
@@ -20,7 +20,7 @@ pub type ScatteredInstance<T> = Instance<T, Scale, ScatteredArguments<T>>;
 
 /// Plans a product of named rows with the fastest kernel, or with the one of this name. None if 16 bytes of the
 /// operands cannot be read at a time, or something is fused.
-pub fn named_rows<T: Sixteen>(
+pub fn named_rows<T: Element>(
     stream: &Stream,
     problem: &Problem<'_, T>,
     kernel: Option<&str>,
@@ -62,7 +62,7 @@ struct Gathered<T: TensorMapElement> {
     chosen: Chosen<T, GatheredArguments<T>>,
 }
 
-impl<T: Sixteen> Launch<T, T> for Gathered<T> {
+impl<T: Element> Launch<T, T> for Gathered<T> {
     fn launch(&self, stream: &Stream, problem: Problem<'_, T>) -> Result<()> {
         let Problem { a, b, c, rows, .. } = &problem;
         let Rows::OfA(rows) = rows else {
@@ -103,7 +103,7 @@ struct Scattered<T: TensorMapElement> {
     chosen: Chosen<T, ScatteredArguments<T>>,
 }
 
-impl<T: Sixteen> Launch<T, T> for Scattered<T> {
+impl<T: Element> Launch<T, T> for Scattered<T> {
     fn launch(&self, stream: &Stream, problem: Problem<'_, T>) -> Result<()> {
         let Problem { a, b, c, rows, .. } = &problem;
         let Rows::OfC(rows) = rows else {

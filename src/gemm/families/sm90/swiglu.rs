@@ -5,7 +5,7 @@ use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::Scale;
 use cutlet_kernels::gemm::sm90::instance::{Instance, SwigluArguments};
 
-use super::Sixteen;
+use super::Element;
 use super::grouped::{Chosen, Stacks, choose, fits, stores_c};
 use crate::Result;
 use crate::gemm::problem::Problem;
@@ -16,7 +16,7 @@ use crate::matrix::pointer_mut;
 pub type SwigluInstance<T> = Instance<T, Scale, SwigluArguments<T>>;
 
 /// Plans a gated product with the fastest kernel, or with the one of this name. None if TMA cannot read the operands.
-pub fn swiglu<T: Sixteen>(
+pub fn swiglu<T: Element>(
     stream: &Stream,
     problem: &Problem<'_, T>,
     kernel: Option<&str>,
@@ -41,7 +41,7 @@ struct SwigluLaunch<T: TensorMapElement> {
     chosen: Chosen<T, SwigluArguments<T>>,
 }
 
-impl<T: Sixteen> Launch<T, T> for SwigluLaunch<T> {
+impl<T: Element> Launch<T, T> for SwigluLaunch<T> {
     fn launch(&self, stream: &Stream, problem: Problem<'_, T>) -> Result<()> {
         let Problem { alpha, a, b, c, .. } = &problem;
         let stacks = Stacks::of(&problem.groups);
