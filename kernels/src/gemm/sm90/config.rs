@@ -3,7 +3,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::collective::{AffinitySlot, Pipeline, TileRing};
+use cutlet_device::collective::{AffinitySlot, DsmemBuffer, Pipeline, TileRing};
 use cutlet_device::sm90::{Wgmma, WgmmaInstruction};
 use cutlet_device::tile::{Major, OperandLayout, SharedTile, TmaLayout};
 use cutlet_device::tma::TmaBox;
@@ -186,8 +186,11 @@ pub trait Config: Copy + 'static {
             "the epilogue tile is epilogue_n(N) columns wide"
         );
         assert!(
-            Self::Cluster::K == 1,
-            "each block of a cluster has a tile of its own"
+            Self::Cluster::K == 1
+                || (Self::Cluster::K == 2
+                    && Self::Tile::M == 128
+                    && Self::Consumers::AT_A_TILE == 2),
+            "two blocks share a tile that each has two cooperative consumers for"
         );
     };
 }
@@ -258,6 +261,32 @@ pub struct Storage<C: Config> {
     pub(super) buffers: SubtileBuffer<C>,
     pub(super) pipeline: Pipeline<C::Stages, C::Cluster>,
     pub(super) slot: AffinitySlot,
+    pub(super) dsmem: ClusterStorage<C>,
+}
+
+/// Room for the other block's accumulators, where two blocks have the same tile.
+#[derive(Clone, Copy)]
+pub(super) struct ClusterStorage<C: Config>(DsmemBuffer<Values<C>>);
+
+impl<C: Config> SharedStorage for ClusterStorage<C> {
+    const BYTES: u32 = match C::Cluster::K {
+        1 => 0,
+        _ => DsmemBuffer::<Values<C>>::BYTES,
+    };
+    const ALIGN: u32 = DsmemBuffer::<Values<C>>::ALIGN;
+
+    #[inline(always)]
+    fn at(address: u32) -> Self {
+        Self(SharedStorage::at(address))
+    }
+}
+
+impl<C: Config> ClusterStorage<C> {
+    /// The buffer. It may be used only where two blocks have the same tile.
+    #[inline(always)]
+    pub fn buffer(self) -> DsmemBuffer<Values<C>> {
+        self.0
+    }
 }
 
 /// The type of the accumulators.
@@ -271,6 +300,7 @@ const fn bytes_without_subtiles<C: Config>() -> usize {
         (RingA<C>, RingB<C>),
         Pipeline<<C as Config>::Stages, <C as Config>::Cluster>,
         AffinitySlot,
+        ClusterStorage<C>,
     );
     Others::<C>::BYTES as usize
 }
@@ -299,7 +329,10 @@ pub const fn writes_partials<Epi: Epilogue>() -> bool {
 /// Whether the blocks of a kernel with this epilogue can run the fixup. It takes registers for the partials of another
 /// split, which consumers of several M atoms or of more than 128 columns do not have.
 pub const fn runs_fixup<C: Config, Epi: Epilogue>() -> bool {
-    C::Tile::N <= 128 && C::Consumers::M_ATOMS == 1 && writes_partials::<Epi>()
+    C::Tile::N <= 128
+        && C::Consumers::M_ATOMS == 1
+        && C::Cluster::K == 1
+        && writes_partials::<Epi>()
 }
 
 /// Whether a kernel with this epilogue can stream tiles. Where it does not, that costs up to 1.7 % with 128 columns,

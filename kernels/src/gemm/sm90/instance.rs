@@ -152,6 +152,10 @@ impl<T, Epi: Epilogue, A> Instance<T, Epi, A> {
     where
         Epi: Epilogue<Acc = Acc<C>>,
     {
+        assert!(
+            C::Cluster::K == 1,
+            "each block of a cluster that the library launches has a tile of its own"
+        );
         let name = match C::Cluster::STATIC {
             Some([rows, columns]) => {
                 assert!(

@@ -8,7 +8,7 @@
 use core::marker::PhantomData;
 
 use cutlet_device::cluster::{cluster_arrive_relaxed, cluster_wait};
-use cutlet_device::collective::{CopyProducer, WorkTile};
+use cutlet_device::collective::{ClusterReduce, CopyProducer, WorkTile};
 use cutlet_device::tile::Major;
 use cutlet_device::tma::{TensorMap, prefetch_tensor_map};
 use cutlet_device::warpgroup::{
@@ -20,7 +20,7 @@ use cutlet_device::{
     sync_threads, uniform, warp_idx_sync,
 };
 
-use super::config::{Acc, Config, Storage, streams_tiles};
+use super::config::{Acc, Config, Storage, Values, streams_tiles};
 use super::epilogue_subtiles::SubtileBuffer;
 use super::loader::TmaLoader;
 use super::mainloop::{WgmmaMainloop, m_atom};
@@ -99,6 +99,7 @@ pub unsafe fn grouped_gemm<C: Config, Epi: Epilogue<Acc = Acc<C>>>(
     block: Storage<C>,
 ) {
     const {
+        assert!(C::Cluster::K == 1, "the k-tiles of groups are not shared");
         assert!(
             C::MajorC::IS_K_MAJOR && EpilogueOperands::<Epi>::ARE_NONE,
             "C is row-major, and the epilogue reads nothing of its rows and columns"
@@ -284,7 +285,10 @@ unsafe fn run<C, S, P, W>(
         WgmmaMainloop::<C>::new(block.rings, block.pipeline.consumer(), consumer, thread);
     let buffer = block.buffers.of(consumer);
     let store = store.store(args, scheduler, buffer, (consumer, thread));
-    consume::<C, _, _, _>(&scheduler, mainloop, store, consumer);
+    // The library launches no such clusters, but ptxas spills a register of `128x192x64_pingpong` without this.
+    // SAFETY: where two blocks have the same tile, both consumers of each add the accumulators of every tile.
+    let reduce = unsafe { block.dsmem.buffer().cluster_reduce(consumer) };
+    consume::<C, _, _, _>(&scheduler, mainloop, reduce, store, (consumer, thread));
 }
 
 /// The producer: loads the k-tiles of every work tile.
@@ -314,8 +318,13 @@ fn produce<S: TileScheduler>(
 /// A consumer: multiplies its rows of every work tile that it takes, and stores them.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-fn consume<C, S, M, St>(scheduler: &S, mut mainloop: M, store: St, consumer: WarpgroupIdx)
-where
+fn consume<C, S, M, St>(
+    scheduler: &S,
+    mut mainloop: M,
+    mut reduce: ClusterReduce<Values<C>>,
+    store: St,
+    (consumer, thread): (WarpgroupIdx, WarpgroupThread),
+) where
     C: Config,
     S: TileScheduler,
     M: Mainloop<Accumulators = Atoms<C>>,
@@ -332,9 +341,15 @@ where
             continue;
         }
         let prepared = store.prepare(work);
-        let accumulators = mainloop.mma(k_tiles);
+        let mut accumulators = mainloop.mma(k_tiles);
+        if C::Cluster::K > 1 && !reduce.add(thread, &mut accumulators.as_mut()[0]) {
+            continue;
+        }
         // SAFETY: these rows of the work tile are this consumer's.
         unsafe { store.store(work, accumulators, prepared) };
+    }
+    if C::Cluster::K > 1 {
+        reduce.drain();
     }
     store.drain();
 }
@@ -653,6 +668,9 @@ impl<C: Config> Storage<C> {
         // SAFETY: no thread uses the barriers before the cluster has met.
         unsafe {
             self.pipeline.init(arrivals, releases);
+            if C::Cluster::K > 1 {
+                self.dsmem.buffer().init();
+            }
             // Whether or not a slot is claimed: the compiler would give a branch that only this thread takes a cluster
             // barrier of its own.
             if C::Cluster::MAY_HAVE_TILES {

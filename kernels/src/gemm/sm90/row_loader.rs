@@ -63,7 +63,9 @@ impl<'a, C: Config> RowLoader<'a, C> {
     ) -> Self {
         const {
             assert!(
-                C::MajorA::IS_K_MAJOR && matches!(C::Cluster::STATIC, Some([_, 1])),
+                C::MajorA::IS_K_MAJOR
+                    && matches!(C::Cluster::STATIC, Some([_, 1]))
+                    && C::Cluster::K == 1,
                 "rows of a table are K-major, and each block copies its own"
             );
         }
