@@ -265,11 +265,11 @@ macro_rules! kernels {
 }
 kernels! {
     gemv_bf16_8x1_16b = Eights1, half::bf16, 4 blocks, "One vector of bf16, in accesses of 16 bytes";
-    gemv_bf16_2x1_16b = TwoOfEights1, half::bf16, 4 blocks, "One vector of bf16 and few rows, in accesses of 16 bytes";
+    gemv_bf16_2x1_16b = TwoOfEights1, half::bf16, 2 blocks, "One vector of bf16 and few rows, in accesses of 16 bytes";
     gemv_bf16_8x1_any = Ones1, half::bf16, 3 blocks, "One vector of bf16";
     gemv_bf16_8x4_any = Ones4, half::bf16, 3 blocks, "Four vectors of bf16";
     gemv_f16_8x1_16b = Eights1, half::f16, 4 blocks, "One vector of f16, in accesses of 16 bytes";
-    gemv_f16_2x1_16b = TwoOfEights1, half::f16, 4 blocks, "One vector of f16 and few rows, in accesses of 16 bytes";
+    gemv_f16_2x1_16b = TwoOfEights1, half::f16, 2 blocks, "One vector of f16 and few rows, in accesses of 16 bytes";
     gemv_f16_8x1_any = Ones1, half::f16, 3 blocks, "One vector of f16";
     gemv_f16_8x4_any = Ones4, half::f16, 3 blocks, "Four vectors of f16";
     gemv_f32_8x1_16b = Fours1, f32, 3 blocks, "One vector of f32, in accesses of 16 bytes";
