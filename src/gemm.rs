@@ -638,8 +638,8 @@ impl<'a, D: DeviceData> Gemm<'a, D> {
 }
 
 impl<D: DeviceData> Gemm<'_, D> {
-    /// The names of the kernel instances of this backend that multiply matrices of `T` in these orders into a row-major C
-    /// of `D`, in this precision or more exactly, without a bias, a residual or an activation.
+    /// The names of the kernel instances of this backend that multiply matrices of `T` in these orders. C is of `D` and
+    /// row-major. They compute in this precision or more exactly, and fuse no bias, residual or activation.
     pub fn instances<T: Element<D>>(
         backend: Backend,
         a: Order,

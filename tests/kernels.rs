@@ -5,13 +5,16 @@
 use std::ptr::with_exposed_provenance_mut;
 
 use cutlet_device::collective::{ClusterShape, SmAffinity};
-use cutlet_device::{GlobalMut, Kernel};
+use cutlet_device::tile::KMajor as K;
+use cutlet_device::tma::TensorMap;
+use cutlet_device::{GlobalMut, Kernel, instantiate};
 use cutlet_host::{Device, Stream, TensorMapSpec};
 use cutlet_kernels::gemm::args::Args;
+use cutlet_kernels::gemm::config::{Cluster, Cooperative, EpilogueTile, Stages, Tile, epilogue_n};
 use cutlet_kernels::gemm::epilogue::Scale;
 use cutlet_kernels::gemm::sm90::instance::Arguments;
 use cutlet_kernels::gemm::sm90::instances::bf16_128x256x64_2x1_coop;
-use cutlet_kernels::gemm::sm90::{Config, box_a, box_b, box_c};
+use cutlet_kernels::gemm::sm90::{Config, Sm90, Storage, box_a, box_b, box_c, gemm};
 use cutlet_kernels::{PTX, saxpy, transpose};
 use cutlet_layout_core::tile_extent;
 use half::bf16;
@@ -158,5 +161,41 @@ fn tiles_are_complete_in_any_slots() {
         use bf16_128x256x64_2x1_coop::{Kernel, bf16_128x256x64_2x1_coop};
         let kernel = &bf16_128x256x64_2x1_coop;
         check_product::<Kernel>(&stream, kernel, [240, 1200, 200], 6, affinity);
+    }
+}
+
+/// A kernel whose blocks share a tile's k-tiles by twos. The library has none, so that it has no PTX.
+type Shared = Sm90<
+    bf16,
+    K,
+    K,
+    K,
+    Tile<128, 128>,
+    Stages<5>,
+    Cluster<1, 1, 2>,
+    Cooperative<2>,
+    EpilogueTile<{ epilogue_n(128) }>,
+>;
+instantiate! {
+    #[kernel(threads = Shared::THREADS, min_blocks = 1, cluster = <Cluster<1, 1, 2>>::LAUNCH_BOUND, arch = "sm_90a")]
+    pub unsafe fn two_blocks_a_tile(
+        #[grid_constant] map_a: &TensorMap,
+        #[grid_constant] map_b: &TensorMap,
+        #[grid_constant] map_c: &TensorMap,
+        c: GlobalMut<bf16>,
+        workspace: GlobalMut<f32>,
+        args: Args,
+        epilogue: Scale,
+        #[shared] storage: Storage<Shared>,
+    ) = gemm::<Shared, Scale>;
+}
+
+/// Two blocks of a cluster share a tile's k-tiles: an even number, an odd number, and one, of which one block has none.
+#[test]
+fn tiles_are_complete_if_two_blocks_share_their_k_tiles() {
+    let stream = Device::cpu().stream().unwrap();
+    for k in [256, 200, 136, 64, 8] {
+        let kernel = &two_blocks_a_tile;
+        check_product::<Shared>(&stream, kernel, [150, 200, k], 4, SmAffinity::NONE);
     }
 }

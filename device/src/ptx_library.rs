@@ -31,9 +31,8 @@ pub struct PtxModule {
 pub enum PtxText {
     /// As it is.
     Plain(&'static str),
-    /// Compressed by DEFLATE, as `cutlet-ptx-builder` writes it: PTX shrinks to a sixth. `cutlet_host::ptx_text` unpacks
-    /// it.
-    Deflated(&'static [u8]),
+    /// Compressed by zlib, as `cutlet-ptx-builder` writes it: PTX shrinks to a sixth. `cutlet_host::ptx_text` unpacks it.
+    Zlib(&'static [u8]),
 }
 
 impl PtxText {
@@ -41,7 +40,22 @@ impl PtxText {
     pub const fn bytes(&self) -> &'static [u8] {
         match self {
             PtxText::Plain(text) => text.as_bytes(),
-            PtxText::Deflated(bytes) => bytes,
+            PtxText::Zlib(bytes) => bytes,
+        }
+    }
+
+    /// Bytes that tell texts apart: the text itself, or its checksum, which ends a zlib stream. They do not depend on the
+    /// level of compression.
+    ///
+    /// ```
+    /// use cutlet_device::PtxText;
+    /// assert_eq!(PtxText::Plain(".version 8.0").identity(), b".version 8.0");
+    /// assert_eq!(PtxText::Zlib(b"stream, sum1").identity(), b"sum1");
+    /// ```
+    pub fn identity(&self) -> &'static [u8] {
+        match self {
+            PtxText::Plain(text) => text.as_bytes(),
+            PtxText::Zlib(bytes) => bytes.last_chunk::<4>().map_or(bytes, |sum| sum),
         }
     }
 }

@@ -117,9 +117,10 @@ impl Builder {
     /// Like [`build`](Builder::build), but returns the error, for a build script that has more to do.
     ///
     /// # Errors
-    /// If there is no device toolchain, the kernels do not compile, they need what a target does not have, they hold
-    /// [leftovers](Builder::leftovers) that are denied, or a published package lacks PTX that it
-    /// [must carry](Builder::shipped_by).
+    /// - There is no device toolchain.
+    /// - The kernels do not compile, or need what a target does not have.
+    /// - They hold [leftovers](Builder::leftovers) that are denied.
+    /// - A published package lacks PTX that it [must carry](Builder::shipped_by).
     pub fn try_build(self) -> Result<Built, BuildError> {
         println!("cargo::rerun-if-changed=build.rs");
         let name = variable("CARGO_PKG_NAME")?;

@@ -24,7 +24,7 @@ pub(crate) fn source(built: &Built, packed: &[PathBuf], device_crate: &str) -> S
             let _ = write!(
                 modules,
                 "{device_crate}::PtxModule {{ target: {:?}, ptx: \
-                 {device_crate}::PtxText::Deflated(::core::include_bytes!({:?})) }}, ",
+                 {device_crate}::PtxText::Zlib(::core::include_bytes!({:?})) }}, ",
                 module.target,
                 packed.display().to_string()
             );
@@ -52,18 +52,26 @@ pub(crate) fn write_if_changed(path: &Path, text: &str) -> Result<(), BuildError
     fs::write(path, text).map_err(BuildError::io("writing", path))
 }
 
-/// Makes the folder hold these PTX files and no others.
-pub(crate) fn write_folder(folder: &Path, files: &[(String, String)]) -> Result<(), BuildError> {
+/// Makes the folder if it is missing, and removes the files that are not kept.
+pub(crate) fn keep_only(folder: &Path, kept: impl Fn(&Path) -> bool) -> Result<(), BuildError> {
     fs::create_dir_all(folder).map_err(BuildError::io("making the folder", folder))?;
     for entry in folder
         .read_dir()
         .map_err(BuildError::io("reading", folder))?
     {
         let path = entry.map_err(BuildError::io("reading", folder))?.path();
-        if !files.iter().any(|(name, _)| path.ends_with(name)) {
+        if !kept(&path) {
             fs::remove_file(&path).map_err(BuildError::io("removing", &path))?;
         }
     }
+    Ok(())
+}
+
+/// Makes the folder hold these PTX files and no others.
+pub(crate) fn write_folder(folder: &Path, files: &[(String, String)]) -> Result<(), BuildError> {
+    keep_only(folder, |path| {
+        files.iter().any(|(name, _)| path.ends_with(name))
+    })?;
     for (name, text) in files {
         write_if_changed(&folder.join(name), text)?;
     }

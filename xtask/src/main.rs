@@ -41,7 +41,7 @@ usage: cargo xtask <task>
                   they are there
     package       packages every published crate as for a registry, with PTX, and compiles the packages
   nightly       what takes longer: assembles for all GPUs, compiles the kernels for f16 and compares them with those made
-                of bf16's text, and runs the tests that others leave out
+                of bf16's text, and judges the fit of the choice of a kernel
   miri          runs the tests of layouts, and those of the host without kernels, under Miri; needs a nightly toolchain
   tsan          runs the host's tests of several threads under ThreadSanitizer; needs a nightly toolchain
   measured <results.csv>...
@@ -87,14 +87,14 @@ fn main() -> ExitCode {
 
 /// Adds times to the tables of the package `cutlet-fitting`, if there are some, and runs its fit.
 fn measured(arguments: &[String]) -> process::Outcome {
-    let fitting = |argument: &str| {
-        process::run(process::cargo("run --quiet --package cutlet-fitting --").arg(argument))
+    let fitting = |arguments: &[String]| {
+        let mut cargo = process::cargo("run --quiet --package cutlet-fitting --");
+        process::run(cargo.args(arguments))
     };
+    fitting(arguments)?;
     match arguments {
-        [option] if option.starts_with("--") => fitting(option),
-        paths => {
-            paths.iter().try_for_each(|path| fitting(path))?;
-            fitting("--fit")
-        }
+        [option] if option.starts_with("--") => Ok(()),
+        // Tables are part of the program, which is compiled again with the new times.
+        _ => fitting(&["--fit".to_owned()]),
     }
 }

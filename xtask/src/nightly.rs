@@ -5,7 +5,6 @@
 //! | PTX for sm_80 is assembled | for sm_80, sm_90 and sm_120 | for sm_86, sm_87, sm_89 and sm_100 as well |
 //! | Hopper's kernels for f16 | made of bf16's text, assembled, and run | compiled, and compared with what is made |
 //! | the fit of the choice of a kernel | to a sixteenth of the problems | to half of them, judged at the other half |
-//! | tests with `#[ignore]` | no | yes |
 
 use crate::{
     process::{self, Outcome, cargo},
@@ -16,7 +15,6 @@ use crate::{
 pub fn run() -> Outcome {
     setup::run()?;
     ptx::run_for_all()?;
-    process::run(&mut cargo("test --workspace -- --ignored"))?;
     process::run(&mut cargo(
         "run --quiet --package cutlet-fitting -- --check",
     ))

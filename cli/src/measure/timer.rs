@@ -27,7 +27,7 @@ const LONGEST: Duration = Duration::from_millis(25);
 const WARM_UP: Duration = Duration::from_millis(40);
 /// Bytes that are filled before a sample of single launches, so that the host gets ahead of the device. A graph is
 /// replayed once more instead.
-const PLUG_BYTES: usize = 256 << 20;
+const BLOCKER_BYTES: usize = 256 << 20;
 
 /// The times of one contestant.
 #[derive(Clone, Debug)]
@@ -108,7 +108,7 @@ impl<'a> Timer<'a> {
     pub fn new(setting: &'a Setting) -> Result<Self> {
         let stream = &setting.stream;
         let blocker = match setting.on_gpu() {
-            true => Some(stream.zeroed(PLUG_BYTES)?),
+            true => Some(stream.zeroed(BLOCKER_BYTES)?),
             false => None,
         };
         Ok(Timer {

@@ -1,4 +1,4 @@
-//! The version of the kernels: a hash of their compressed PTX.
+//! The version of the kernels: a hash of the checksums of their PTX.
 //!
 //! The crate's version would not do. It stays the same from one release to the next, and kernels change every day. A
 //! build that leaves families out has another version, too, because other kernels may be the fastest there.
@@ -10,13 +10,12 @@ use cutlet_kernels::PTX;
 
 /// The version of the GEMM kernels that this program has, in 16 hexadecimal digits.
 pub fn of_kernels() -> &'static str {
-    // Megabytes are hashed in milliseconds: once, and only in a process with a tuning file.
     static VERSION: LazyLock<String> = LazyLock::new(|| {
         let families = PTX.families.iter();
         let gemm = families.filter(|family| family.name.starts_with("gemm"));
         let modules = gemm.flat_map(|family| family.modules);
         let hash = modules.fold(OFFSET_BASIS, |hash, module| {
-            hashed(hash, module.ptx.bytes())
+            hashed(hash, module.ptx.identity())
         });
         let mut digits = String::new();
         // Writing to a string does not fail.

@@ -312,7 +312,7 @@ impl Args {
                 affinity: SmAffinity::NONE,
                 cluster: DynamicCluster::new(cluster),
                 raster: raster(extents, tile, cluster),
-                splits: Splits::interleaved(1, k_tiles, 1),
+                splits: Splits::interleaved(1, k_tiles, C::Cluster::K as u32),
                 k_tiles,
                 streamed: StreamedTiles::NONE,
                 last: [u32::MAX; 2],
