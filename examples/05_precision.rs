@@ -18,14 +18,13 @@ fn main() -> Result<()> {
     let mut on_c = stream.zeroed::<f32>(m * n)?;
 
     for precision in [Precision::Exact, Precision::Tf32, Precision::Tf32x3] {
-        Gemm::new().precision(precision).run(
-            &stream,
-            1.0,
+        Gemm::new(
             Matrix::row_major(&on_a, m, k)?,
             Matrix::col_major(&on_b, k, n)?,
-            0.0,
             MatrixMut::row_major(&mut on_c, m, n)?,
-        )?;
+        )
+        .precision(precision)
+        .run(&stream)?;
         let error = error(&a, &b, &stream.download(&on_c)?, k);
         println!("{precision:>6}: the relative error is {error:.1e}");
         // A precision is a lower bound: kernels without tensor cores multiply exactly.

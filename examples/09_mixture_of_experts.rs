@@ -121,27 +121,25 @@ fn run_experts(
     let first = stream.upload(&weights.first)?;
     let first = experts(&first, 2 * INNER, WIDTH)?;
     let mut inner = stream.zeroed::<bf16>(rows * INNER)?;
-    Gemm::new().run_grouped_swiglu(
-        stream,
-        1.0,
+    Gemm::new(
         Matrix::row_major(&permuted, rows, WIDTH)?,
-        ends,
         first,
         MatrixMut::row_major(&mut inner, rows, INNER)?,
-    )?;
+    )
+    .group_ends(ends)
+    .swiglu()
+    .run(stream)?;
 
     let second = stream.upload(&weights.second)?;
     let second = experts(&second, WIDTH, INNER)?;
     let mut results = stream.zeroed::<bf16>(rows * WIDTH)?;
-    Gemm::new().run_grouped(
-        stream,
-        1.0,
+    Gemm::new(
         Matrix::row_major(&inner, rows, INNER)?,
-        ends,
         second,
-        0.0,
         MatrixMut::row_major(&mut results, rows, WIDTH)?,
-    )?;
+    )
+    .group_ends(ends)
+    .run(stream)?;
     Ok(results)
 }
 

@@ -201,7 +201,13 @@ impl<'a, T: DeviceData> From<Matrix<'a, T>> for MatrixBatch<'a, T> {
 /// A batch of one.
 impl<'a, T: DeviceData> From<MatrixMut<'a, T>> for MatrixBatchMut<'a, T> {
     fn from(matrix: MatrixMut<'a, T>) -> Self {
-        Self::shared(matrix, 1)
+        Self {
+            first: matrix,
+            repeats: Repeats {
+                count: 1,
+                stride: 0,
+            },
+        }
     }
 }
 
@@ -215,16 +221,6 @@ impl<T: DeviceData> Copy for MatrixBatch<'_, T> {}
 impl<'a, T: DeviceData> MatrixBatch<'a, T> {
     /// The same matrix `count` times.
     pub fn repeated(matrix: Matrix<'a, T>, count: usize) -> Self {
-        Self {
-            first: matrix,
-            repeats: Repeats { count, stride: 0 },
-        }
-    }
-}
-
-impl<'a, T: DeviceData> MatrixBatchMut<'a, T> {
-    /// A matrix that `count` products share, of which each writes rows of its own.
-    pub(crate) fn shared(matrix: MatrixMut<'a, T>, count: usize) -> Self {
         Self {
             first: matrix,
             repeats: Repeats { count, stride: 0 },

@@ -46,7 +46,8 @@ pub use take_along_dim::{TakeAlongDim, take_along_dim};
 pub mod __choice {
     pub use crate::gemm::choice::REACH;
     pub use crate::gemm::choice::correction::{LEAVES, Question, Tree, Trees, UNIT};
-    pub use crate::gemm::choice::cost::{CostInput, DeviceSpeed, FEATURES, Features, by_model};
+    pub use crate::gemm::choice::cost::{CostInput, FEATURES, Features, by_model};
+    pub use crate::gemm::choice::device_speed::DeviceSpeed;
     pub use crate::gemm::choice::fastest;
     pub use crate::gemm::choice::measured::{H100, H200, any_type, extents};
 }

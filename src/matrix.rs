@@ -263,6 +263,16 @@ matrix! {
     MatrixMut, ViewMut, IntoViewMut, into_view_mut
 }
 
+impl<T: DeviceData> MatrixMut<'_, T> {
+    /// The same matrix, borrowed for less long.
+    pub(crate) fn reborrow(&mut self) -> MatrixMut<'_, T> {
+        MatrixMut {
+            view: self.view.reborrow(),
+            extents: self.extents,
+        }
+    }
+}
+
 impl<T: DeviceData> Clone for Matrix<'_, T> {
     fn clone(&self) -> Self {
         *self

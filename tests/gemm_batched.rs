@@ -5,8 +5,8 @@ use crate::convert::Convert;
 use crate::small::{small, upload};
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
-    Activation, Bias, Buffer, Device, Element, Error, Gemm, Matrix, MatrixBatch, MatrixBatchMut,
-    MatrixMut, Order, Result, Stream, gemm_batched,
+    Activation, Bias, Device, Element, Error, Gemm, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut,
+    Order, Result, Stream, gemm_batched,
 };
 use cutlet_host::Backend;
 use half::{bf16, f16};
@@ -363,20 +363,18 @@ where
         stream.upload(ends).unwrap(),
     );
     let mut c = upload::<D>(stream, &vec![UNTOUCHED; m * n]).unwrap();
-    let mut gemm = Gemm::new();
+    let mut gemm = Gemm::new(
+        Matrix::row_major(&a, m, k).unwrap(),
+        MatrixBatch::packed(&b, ends.len(), k, n, b_order).unwrap(),
+        MatrixMut::row_major(&mut c, m, n).unwrap(),
+    );
     if fuses {
         gemm = gemm.bias(Bias::columns(&bias)).activation(Activation::Relu);
     }
-    gemm.run_grouped(
-        stream,
-        T::Factor::of(1.0),
-        Matrix::row_major(&a, m, k).unwrap(),
-        &ends_there,
-        MatrixBatch::packed(&b, ends.len(), k, n, b_order).unwrap(),
-        T::Factor::of(beta.into()),
-        MatrixMut::row_major(&mut c, m, n).unwrap(),
-    )
-    .unwrap();
+    gemm.beta(T::Factor::of(beta.into()))
+        .group_ends(&ends_there)
+        .run(stream)
+        .unwrap();
     let found: Vec<f64> = stream
         .download(&c)
         .unwrap()
@@ -450,7 +448,6 @@ fn groups_of_i8() {
     check_groups_of::<i8, i32>();
 }
 
-/// Rows beyond a matrix' own number are neither read nor written.
 /// Groups whose last tile has rows for one of two consumers, and many more k-tiles than stages: the other consumer gets
 /// ahead.
 #[test]
@@ -473,10 +470,8 @@ fn groups_with_a_long_k() {
     }
 }
 
-fn check_masked<T: Element<T> + Convert>()
-where
-    T::Factor: Convert,
-{
+/// Rows beyond a matrix' own number are neither read nor written.
+fn check_masked<T: Element + Convert>() {
     let stream = Device::auto().stream().unwrap();
     let ([m, n, k], counts) = ([70, 40, 32], [0, 70, 33, -1, 99, 64]);
     let count = counts.len();
@@ -495,17 +490,14 @@ where
         upload::<T>(&stream, &b).unwrap(),
     );
     let mut c = upload::<T>(&stream, &vec![UNTOUCHED; count * m * n]).unwrap();
-    Gemm::new()
-        .run_masked(
-            &stream,
-            T::Factor::of(1.0),
-            MatrixBatch::packed(&a, count, m, k, RowMajor).unwrap(),
-            &stream.upload(&counts).unwrap(),
-            MatrixBatch::packed(&b, count, k, n, RowMajor).unwrap(),
-            T::Factor::of(0.0),
-            MatrixBatchMut::packed(&mut c, count, m, n, RowMajor).unwrap(),
-        )
-        .unwrap();
+    Gemm::new(
+        MatrixBatch::packed(&a, count, m, k, RowMajor).unwrap(),
+        MatrixBatch::packed(&b, count, k, n, RowMajor).unwrap(),
+        MatrixBatchMut::packed(&mut c, count, m, n, RowMajor).unwrap(),
+    )
+    .group_rows(&stream.upload(&counts).unwrap())
+    .run(&stream)
+    .unwrap();
     let found: Vec<f64> = stream
         .download(&c)
         .unwrap()
@@ -533,15 +525,13 @@ fn ends_that_decrease_are_refused_on_the_cpu() {
     let mut multiply = |ends: [i32; 3], is_gated: bool| {
         let ends = stream.upload(&ends).unwrap();
         let a = Matrix::row_major(&a, m, k).unwrap();
-        let (of_b, of_c) = match is_gated {
-            false => (n, n),
-            true => (2 * n, n),
-        };
+        let of_b = if is_gated { 2 * n } else { n };
         let b = MatrixBatch::packed(&b, 3, k, of_b, ColMajor).unwrap();
-        let c = MatrixMut::row_major(&mut c, m, of_c).unwrap();
+        let c = MatrixMut::row_major(&mut c, m, n).unwrap();
+        let mut gemm = Gemm::new(a, b, c).group_ends(&ends);
         match is_gated {
-            false => Gemm::new().run_grouped(&stream, 1.0, a, &ends, b, 0.0, c),
-            true => Gemm::new().run_grouped_swiglu(&stream, 1.0, a, &ends, b, c),
+            false => gemm.run(&stream),
+            true => gemm.swiglu().run(&stream),
         }
     };
     for is_gated in [false, true] {
@@ -574,15 +564,13 @@ fn a_graph_reads_the_sizes_at_each_replay() -> Result<()> {
     let mut ends = stream.upload(&[10, 20])?;
     let mut c = stream.zeroed::<bf16>(m * n)?;
     let graph = stream.device().capture(|stream| {
-        Gemm::new().run_grouped(
-            stream,
-            1.0,
+        Gemm::new(
             Matrix::row_major(&a, m, k)?,
-            &ends,
             MatrixBatch::packed(&b, 2, k, n, ColMajor)?,
-            0.0,
             MatrixMut::row_major(&mut c, m, n)?,
         )
+        .group_ends(&ends)
+        .run(stream)
     })?;
     for new_ends in [[0, 48], [30, 31]] {
         stream.copy_from_host(&new_ends, &mut ends)?;
@@ -661,48 +649,24 @@ fn wrong_groups_are_refused() {
     let a = stream.zeroed::<bf16>(64).unwrap();
     let b = stream.zeroed::<bf16>(128).unwrap();
     let ends = stream.upload(&[4, 8, 8]).unwrap();
-    let run = |order, c: &mut Buffer<bf16>| {
-        Gemm::new().run_grouped(
-            &stream,
-            1.0,
-            Matrix::row_major(&a, 8, 8)?,
-            &ends,
-            MatrixBatch::packed(&b, 2, 8, 8, RowMajor)?,
-            0.0,
-            MatrixMut::packed(c, 8, 8, order)?,
-        )
-    };
-    let mut c = stream.zeroed::<bf16>(64).unwrap();
-    let error = refused(run(RowMajor, &mut c));
+    let a = Matrix::row_major(&a, 8, 8).unwrap();
+    let b = MatrixBatch::packed(&b, 2, 8, 8, RowMajor).unwrap();
+    let mut written = stream.zeroed::<bf16>(64).unwrap();
+    let c = MatrixMut::row_major(&mut written, 8, 8).unwrap();
+    let error = refused(Gemm::new(a, b, c).group_ends(&ends).run(&stream));
     assert!(
         error.contains("there are 3 sizes of groups, and 2 matrices B"),
         "{error}"
     );
     let two = ends.slice(..2).unwrap();
-    let error = Gemm::new().instance("no_such_kernel").run_grouped(
-        &stream,
-        1.0,
-        Matrix::row_major(&a, 8, 8).unwrap(),
-        two,
-        MatrixBatch::packed(&b, 2, 8, 8, RowMajor).unwrap(),
-        0.0,
-        MatrixMut::row_major(&mut c, 8, 8).unwrap(),
-    );
-    let error = refused(error);
+    let c = MatrixMut::row_major(&mut written, 8, 8).unwrap();
+    let unknown = Gemm::new(a, b, c).instance("no_such_kernel");
+    let error = refused(unknown.group_ends(two).run(&stream));
     assert!(error.contains("`no_such_kernel` was asked for"), "{error}");
     assert!(error.contains("mma_bf16_64x64x64_kn"), "{error}");
-    let into_f32 = |c: &mut Buffer<f32>| {
-        Gemm::new().run_grouped(
-            &stream,
-            1.0,
-            Matrix::row_major(&a, 8, 8)?,
-            two,
-            MatrixBatch::packed(&b, 2, 8, 8, RowMajor)?,
-            0.0,
-            MatrixMut::row_major(c, 8, 8)?,
-        )
-    };
-    let error = refused(into_f32(&mut stream.zeroed(64).unwrap()));
+    let mut of_f32 = stream.zeroed::<f32>(64).unwrap();
+    let c = MatrixMut::row_major(&mut of_f32, 8, 8).unwrap();
+    let error = refused(Gemm::new(a, b, c).group_ends(two).run(&stream));
     assert!(
         error.contains("no kernel has it for these element types"),
         "{error}"

@@ -1,6 +1,7 @@
 //! `Gemm` with a bias, a residual, an activation, and a C of another type, against an f64 reference, on a GPU if there
 //! is one. C is filled with NaN before, and elements around it must stay.
 
+use crate::by_kernel::by_kernel;
 use crate::rounding;
 use cutlet::Order::{self, ColMajor, RowMajor};
 use cutlet::{
@@ -177,7 +178,8 @@ fn check<T: Element<D> + Operand<Factor = f32> + Number, D: Number>(case: Case) 
     let upload = |host: &Host<D>| stream.upload(&host.elements).unwrap();
     let (on_residual, on_bias) = (residual.as_ref().map(upload), bias.as_ref().map(upload));
 
-    let mut gemm = Gemm::new();
+    let gemm = Gemm::new(a.matrix(&on_a), b.matrix(&on_b), c.matrix_mut(&mut on_c));
+    let mut gemm = by_kernel(case.instance, gemm).alpha(alpha).beta(beta);
     if let Some(on_bias) = &on_bias {
         let elements = on_bias.slice(offset..).unwrap();
         gemm = gemm.bias(match case.bias {
@@ -191,18 +193,8 @@ fn check<T: Element<D> + Operand<Factor = f32> + Number, D: Number>(case: Case) 
     if let Some(activation) = activation {
         gemm = gemm.activation(activation);
     }
-    if let Some(instance) = case.instance {
-        gemm = gemm.instance(instance);
-    }
-    gemm.run(
-        &stream,
-        alpha,
-        a.matrix(&on_a),
-        b.matrix(&on_b),
-        beta,
-        c.matrix_mut(&mut on_c),
-    )
-    .unwrap_or_else(|error| panic!("{case:?}: {error}"));
+    gemm.run(&stream)
+        .unwrap_or_else(|error| panic!("{case:?}: {error}"));
     let found = stream.download(&on_c).unwrap();
 
     let mut inside = vec![false; c.elements.len()];
@@ -414,13 +406,8 @@ fn few_tiles_with_many_k_tiles() {
 
 /// The kernels that fuse a bias or a residual, and this activation, for a C of any extents.
 fn fusing<T: Element>(activation: Option<Activation>) -> Vec<&'static str> {
-    let mut names = Gemm::<T>::fused_instances::<T>(
-        Device::auto().backend(),
-        RowMajor,
-        ColMajor,
-        Precision::Exact,
-        activation,
-    );
+    let (backend, exact) = (Device::auto().backend(), Precision::Exact);
+    let mut names = Gemm::<T>::fused_instances(backend, RowMajor, ColMajor, exact, activation);
     names.retain(|name| !name.starts_with("gemv_"));
     names
 }
@@ -550,12 +537,8 @@ fn accumulators_are_added_to_a_c_of_f32() {
         check::<f16, f32>(case);
     }
     for orders in [[RowMajor, ColMajor], [ColMajor, RowMajor]] {
-        for instance in Gemm::<bf16>::instances::<bf16>(
-            Device::auto().backend(),
-            orders[0],
-            orders[1],
-            Precision::Exact,
-        ) {
+        let (backend, exact) = (Device::auto().backend(), Precision::Exact);
+        for instance in Gemm::<bf16>::instances(backend, orders[0], orders[1], exact) {
             // Kernels that multiply vectors have a C of their own type.
             if instance.starts_with("gemv_") {
                 continue;
@@ -598,9 +581,9 @@ fn a_bias_may_be_written_by_the_launch_before() {
                 Along::Rows => Bias::rows(&bias),
                 Along::Columns => Bias::columns(&bias),
             };
-            let fused = Gemm::new().bias(bias).instance(name);
             let to = MatrixMut::row_major(&mut c, SIDE, SIDE).unwrap();
-            fused.run(&stream, 1.0, nothing, columns, 0.0, to).unwrap();
+            let fused = Gemm::new(nothing, columns, to).bias(bias);
+            fused.instance(name).run(&stream).unwrap();
             outputs.push((8.0 * factor, name, c));
         }
     }
@@ -653,53 +636,46 @@ fn with_beta_of_0_the_residual_is_not_read() {
     let a = stream.zeroed::<bf16>(64).unwrap();
     let mut c = stream.filled::<bf16>(64, 0xff).unwrap();
     let poison = stream.filled::<bf16>(64, 0xff).unwrap();
-    Gemm::new()
-        .residual(Matrix::row_major(&poison, 8, 8).unwrap())
-        .run(
-            &stream,
-            1.0,
-            Matrix::row_major(&a, 8, 8).unwrap(),
-            Matrix::col_major(&a, 8, 8).unwrap(),
-            0.0,
-            MatrixMut::row_major(&mut c, 8, 8).unwrap(),
-        )
-        .unwrap();
+    Gemm::new(
+        Matrix::row_major(&a, 8, 8).unwrap(),
+        Matrix::col_major(&a, 8, 8).unwrap(),
+        MatrixMut::row_major(&mut c, 8, 8).unwrap(),
+    )
+    .residual(Matrix::row_major(&poison, 8, 8).unwrap())
+    .run(&stream)
+    .unwrap();
     let c = stream.download(&c).unwrap();
     assert!(c.iter().all(|&entry| entry == bf16::ZERO));
 }
 
-/// The error of `run` for 8×8 matrices and this epilogue.
-fn refusal(stream: &Stream, gemm: Gemm<'_, bf16>) -> String {
-    let a = stream.zeroed::<bf16>(64).unwrap();
-    let mut c = stream.zeroed::<bf16>(64).unwrap();
-    let error = gemm
-        .run(
-            stream,
-            1.0,
-            Matrix::row_major(&a, 8, 8).unwrap(),
-            Matrix::row_major(&a, 8, 8).unwrap(),
-            1.0,
-            MatrixMut::row_major(&mut c, 8, 8).unwrap(),
-        )
-        .unwrap_err();
-    error.to_string()
+/// `C += A·A`, for 8×8 matrices.
+fn square<'a>(a: &'a Buffer<bf16>, c: &'a mut Buffer<bf16>) -> Gemm<'a, bf16> {
+    let a = Matrix::row_major(a, 8, 8).unwrap();
+    Gemm::new(a, a, MatrixMut::row_major(c, 8, 8).unwrap()).beta(1.0)
+}
+
+/// The error of `run`.
+fn refusal(stream: &Stream, mut gemm: Gemm<'_, bf16>) -> String {
+    gemm.run(stream).unwrap_err().to_string()
 }
 
 #[test]
 fn operands_that_do_not_fit_are_refused() {
     let stream = Device::auto().stream().unwrap();
     let elements = stream.zeroed::<bf16>(64).unwrap();
+    let mut c = stream.zeroed::<bf16>(64).unwrap();
     let seven = Bias::columns(elements.slice(..7).unwrap());
-    let said = refusal(&stream, Gemm::new().bias(seven));
+    let said = refusal(&stream, square(&elements, &mut c).bias(seven));
     assert!(
         said.contains("the bias has 7 elements, and C has 8 columns"),
         "{said}"
     );
     let narrow = Matrix::row_major(&elements, 8, 7).unwrap();
-    let said = refusal(&stream, Gemm::new().residual(narrow));
+    let said = refusal(&stream, square(&elements, &mut c).residual(narrow));
     assert!(said.contains("the residual is 8×7, and C is 8×8"), "{said}");
 
-    let said = refusal(&stream, Gemm::new().bias(Bias::columns(&elements)));
+    let many = Bias::columns(&elements);
+    let said = refusal(&stream, square(&elements, &mut c).bias(many));
     assert!(
         said.contains("the bias has 64 elements, and C has 8 columns"),
         "{said}"
@@ -708,35 +684,23 @@ fn operands_that_do_not_fit_are_refused() {
     let elsewhere = Device::cpu().stream().unwrap();
     if elsewhere.device() != stream.device() {
         let bias = elsewhere.zeroed::<bf16>(8).unwrap();
-        let said = refusal(&stream, Gemm::new().bias(Bias::columns(&bias)));
+        let there = Bias::columns(&bias);
+        let said = refusal(&stream, square(&elements, &mut c).bias(there));
         assert!(said.contains("gemm: the bias is on"), "{said}");
         // The message has the caller's names, also if Cᵀ is computed.
-        let here = stream.zeroed::<bf16>(64).unwrap();
         let there = elsewhere.zeroed::<bf16>(64).unwrap();
-        let mut c = stream.zeroed::<bf16>(64).unwrap();
-        let said = Gemm::new()
-            .run(
-                &stream,
-                1.0,
-                Matrix::row_major(&here, 8, 8).unwrap(),
-                Matrix::row_major(&there, 8, 8).unwrap(),
-                0.0,
-                MatrixMut::col_major(&mut c, 8, 8).unwrap(),
-            )
-            .unwrap_err()
-            .to_string();
+        let gemm = Gemm::new(
+            Matrix::row_major(&elements, 8, 8).unwrap(),
+            Matrix::row_major(&there, 8, 8).unwrap(),
+            MatrixMut::col_major(&mut c, 8, 8).unwrap(),
+        );
+        let said = refusal(&stream, gemm);
         assert!(said.contains("gemm: B is on"), "{said}");
     }
-    let plain = Gemm::<bf16>::instances::<bf16>(
-        Device::auto().backend(),
-        RowMajor,
-        ColMajor,
-        Precision::Exact,
-    )[0];
-    let said = refusal(
-        &stream,
-        Gemm::new().activation(Activation::Relu).instance(plain),
-    );
+    let backend = Device::auto().backend();
+    let plain = Gemm::<bf16>::instances(backend, RowMajor, ColMajor, Precision::Exact)[0];
+    let gemm = square(&elements, &mut c).activation(Activation::Relu);
+    let said = refusal(&stream, gemm.instance(plain));
     assert!(said.contains(plain), "{said}");
 }
 
@@ -753,17 +717,12 @@ fn a_c_that_overlaps_an_operand_is_refused() {
         let device = stream.device();
         // SAFETY: the memory is the buffer's, which nothing else uses before the download below.
         let c = unsafe { ViewMut::from_raw(device, address + 2 * first as u64, 64) }.unwrap();
-        Gemm::new()
+        let c = MatrixMut::row_major(c, 8, 8).unwrap();
+        Gemm::new(matrix(0), matrix(1), c)
+            .beta(1.0)
             .bias(Bias::columns(bias))
             .residual(matrix(3))
-            .run(
-                &stream,
-                1.0,
-                matrix(0),
-                matrix(1),
-                1.0,
-                MatrixMut::row_major(c, 8, 8).unwrap(),
-            )
+            .run(&stream)
     };
     for (first, overlapped) in [
         (0, "A"),
@@ -797,31 +756,18 @@ fn activations_of_infinite_sums_are_their_limits() {
     }
     let (a, b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
     for activation in [Activation::Relu, Activation::Gelu, Activation::Silu] {
-        let (of_a, of_b) = (Order::RowMajor, Order::ColMajor);
-        let exact = Precision::Exact;
-        let names = Gemm::<bf16>::fused_instances::<bf16>(
-            Device::auto().backend(),
-            of_a,
-            of_b,
-            exact,
-            Some(activation),
-        );
+        let (backend, exact) = (Device::auto().backend(), Precision::Exact);
+        let fused = Some(activation);
+        let names = Gemm::<bf16>::fused_instances(backend, RowMajor, ColMajor, exact, fused);
         for name in names.into_iter().map(Some).chain([None]) {
-            let gemm = Gemm::new().activation(activation);
-            let gemm = match name {
-                Some(name) => gemm.instance(name),
-                None => gemm,
-            };
             let mut c = stream.zeroed::<bf16>(m * n).unwrap();
-            let result = gemm.run(
-                &stream,
-                1.0,
+            let gemm = Gemm::new(
                 Matrix::row_major(&a, m, k).unwrap(),
                 Matrix::col_major(&b, k, n).unwrap(),
-                0.0,
                 MatrixMut::row_major(&mut c, m, n).unwrap(),
             );
-            match result {
+            let mut gemm = by_kernel(name, gemm).activation(activation);
+            match gemm.run(&stream) {
                 // A GPU's kernels are not all for this shape.
                 Err(Error::Instance { .. }) => continue,
                 result => result.unwrap(),

@@ -2,6 +2,7 @@
 //! indices that repeat or are out of range, factors, epilogues, groups and graphs. Elements are −1, 0 and 1, so that
 //! every sum is exact.
 
+use crate::by_kernel::by_kernel;
 use crate::convert::Convert;
 use crate::small::{small, upload};
 use cutlet::Order::{ColMajor, RowMajor};
@@ -95,13 +96,6 @@ impl Case {
         all
     }
 
-    fn gemm<D: Convert>(&self) -> Gemm<'static, D> {
-        match self.kernel {
-            None => Gemm::new(),
-            Some(name) => Gemm::new().instance(name),
-        }
-    }
-
     /// Elements from one row of a matrix with so many columns to the next.
     fn ld(&self, columns: usize) -> usize {
         columns + self.padding
@@ -191,16 +185,16 @@ fn check_gathered<
     let indices_x = stream.upload(&indices_x).unwrap();
     let rows = IndexedRows::new(stream.device()).unwrap();
     let rows = rows.out_of_range(case.out_of_range);
-    case.gemm()
-        .run_gathered(
-            stream,
-            T::Factor::of(alpha.into()),
-            Matrix::with_ld(&table, table_rows, k, RowMajor, ld_table).unwrap(),
-            rows.by(&indices_x).unwrap(),
-            case.matrix_b(&b),
-            T::Factor::of(beta.into()),
-            MatrixMut::with_ld(&mut c, m, n, RowMajor, ld_c).unwrap(),
-        )
+    let gemm = Gemm::new(
+        Matrix::with_ld(&table, table_rows, k, RowMajor, ld_table).unwrap(),
+        case.matrix_b(&b),
+        MatrixMut::with_ld(&mut c, m, n, RowMajor, ld_c).unwrap(),
+    );
+    by_kernel(case.kernel, gemm)
+        .alpha(T::Factor::of(alpha.into()))
+        .beta(T::Factor::of(beta.into()))
+        .gather_a(rows.by(&indices_x).unwrap())
+        .run(stream)
         .unwrap();
     compare::<D>(&numbers(stream, &c), &expected, &case);
     case.check_report(stream, rows, indices);
@@ -250,16 +244,16 @@ fn check_scattered<
     let indices_x = stream.upload(&indices_x).unwrap();
     let rows = IndexedRows::new(stream.device()).unwrap();
     let rows = rows.out_of_range(case.out_of_range);
-    case.gemm()
-        .run_scattered(
-            stream,
-            T::Factor::of(alpha.into()),
-            Matrix::with_ld(&a, m, k, RowMajor, ld_a).unwrap(),
-            case.matrix_b(&b),
-            T::Factor::of(beta.into()),
-            MatrixMut::with_ld(&mut table, table_rows, n, RowMajor, ld_table).unwrap(),
-            rows.by(&indices_x).unwrap(),
-        )
+    let gemm = Gemm::new(
+        Matrix::with_ld(&a, m, k, RowMajor, ld_a).unwrap(),
+        case.matrix_b(&b),
+        MatrixMut::with_ld(&mut table, table_rows, n, RowMajor, ld_table).unwrap(),
+    );
+    by_kernel(case.kernel, gemm)
+        .alpha(T::Factor::of(alpha.into()))
+        .beta(T::Factor::of(beta.into()))
+        .scatter_c(rows.by(&indices_x).unwrap())
+        .run(stream)
         .unwrap();
     compare::<D>(&numbers(stream, &table), &expected, &case);
     case.check_report(stream, rows, indices);
@@ -465,17 +459,14 @@ fn nan_in_c_or_beyond_a_row_is_not_read() {
     let indices = stream.upload(&vec![49i32; m]).unwrap();
     let mut c = stream.upload(&vec![bf16::NAN; m * n]).unwrap();
     let rows = IndexedRows::new(stream.device()).unwrap();
-    Gemm::new()
-        .run_gathered(
-            &stream,
-            1.0,
-            Matrix::with_ld(&table, 50, k, RowMajor, ld).unwrap(),
-            rows.by(&indices).unwrap(),
-            Matrix::col_major(&b, k, n).unwrap(),
-            0.0,
-            MatrixMut::row_major(&mut c, m, n).unwrap(),
-        )
-        .unwrap();
+    Gemm::new(
+        Matrix::with_ld(&table, 50, k, RowMajor, ld).unwrap(),
+        Matrix::col_major(&b, k, n).unwrap(),
+        MatrixMut::row_major(&mut c, m, n).unwrap(),
+    )
+    .gather_a(rows.by(&indices).unwrap())
+    .run(&stream)
+    .unwrap();
     assert_eq!(
         stream.download(&c).unwrap(),
         vec![bf16::from_f32(72.0); m * n]
@@ -494,17 +485,14 @@ fn rows_that_repeat_are_stored_once_each() {
     let indices = stream.upload(&indices).unwrap();
     let mut table = stream.upload(&vec![f32::NAN; 7 * n]).unwrap();
     let rows = IndexedRows::new(stream.device()).unwrap();
-    Gemm::new()
-        .run_scattered(
-            &stream,
-            1.0,
-            Matrix::row_major(&a, m, k).unwrap(),
-            Matrix::row_major(&b, k, n).unwrap(),
-            0.0,
-            MatrixMut::row_major(&mut table, 7, n).unwrap(),
-            rows.by(&indices).unwrap(),
-        )
-        .unwrap();
+    Gemm::new(
+        Matrix::row_major(&a, m, k).unwrap(),
+        Matrix::row_major(&b, k, n).unwrap(),
+        MatrixMut::row_major(&mut table, 7, n).unwrap(),
+    )
+    .scatter_c(rows.by(&indices).unwrap())
+    .run(&stream)
+    .unwrap();
     for (row, found) in stream.download(&table).unwrap().chunks(n).enumerate() {
         assert_eq!(found, vec![(row * k) as f32; n]);
     }
@@ -522,15 +510,14 @@ fn rows_that_repeat_are_not_added_to() {
     let mut table = stream.upload(&vec![1.0f32; m * n]).unwrap();
     let run = |stream: &Stream, policy, indices: &Buffer<i32>, table: &mut Buffer<f32>, beta| {
         let rows = IndexedRows::new(stream.device())?.out_of_range(policy);
-        Gemm::new().run_scattered(
-            stream,
-            1.0,
+        Gemm::new(
             Matrix::row_major(&a, m, k)?,
             Matrix::row_major(&b, k, n)?,
-            beta,
             MatrixMut::row_major(table, m, n)?,
-            rows.by(indices)?,
         )
+        .beta(beta)
+        .scatter_c(rows.by(indices)?)
+        .run(stream)
     };
     let indices = |of_last: i32| {
         let mut indices: Vec<i32> = (0..m as i32).collect();
@@ -579,15 +566,14 @@ fn a_graph_refuses_rows_that_repeat_at_its_launch() {
     let rows = IndexedRows::new(&device).unwrap();
     let graph = device
         .capture(|stream| {
-            Gemm::new().run_scattered(
-                stream,
-                1.0,
+            Gemm::new(
                 Matrix::row_major(&one, 2, 1)?,
                 Matrix::row_major(one.slice(..1)?, 1, 1)?,
-                1.0,
                 MatrixMut::row_major(&mut table, 2, 1)?,
-                rows.by(&indices)?,
             )
+            .beta(1.0)
+            .scatter_c(rows.by(&indices)?)
+            .run(stream)
         })
         .unwrap();
     // SAFETY: the matrices live until the end.
@@ -606,41 +592,37 @@ fn bias_and_activation_are_of_the_products_rows() {
     let bias = stream.upload(&[100.0f32, -100.0]).unwrap();
     let two = stream.upload(&[1.0f32, 2.0, 3.0]).unwrap();
     let one = stream.upload(&[1.0f32]).unwrap();
-    let gemm = Gemm::new()
-        .bias(Bias::rows(&bias))
-        .activation(Activation::Relu);
     let rows = IndexedRows::new(stream.device()).unwrap();
     let mut c = stream.upload(&[10.0f32, 20.0]).unwrap();
-    gemm.run_gathered(
-        &stream,
-        1.0,
+    Gemm::new(
         Matrix::row_major(&two, 3, 1).unwrap(),
-        rows.by(&indices).unwrap(),
         Matrix::row_major(&one, 1, 1).unwrap(),
-        2.0,
         MatrixMut::row_major(&mut c, 2, 1).unwrap(),
     )
+    .beta(2.0)
+    .gather_a(rows.by(&indices).unwrap())
+    .bias(Bias::rows(&bias))
+    .activation(Activation::Relu)
+    .run(&stream)
     .unwrap();
     assert_eq!(stream.download(&c).unwrap(), [123.0, 0.0]);
     let mut table = stream.upload(&[10.0f32, 20.0, 30.0]).unwrap();
-    gemm.run_scattered(
-        &stream,
-        1.0,
+    Gemm::new(
         Matrix::row_major(two.view().slice(0..2).unwrap(), 2, 1).unwrap(),
         Matrix::row_major(&one, 1, 1).unwrap(),
-        2.0,
         MatrixMut::row_major(&mut table, 3, 1).unwrap(),
-        rows.by(&indices).unwrap(),
     )
+    .beta(2.0)
+    .scatter_c(rows.by(&indices).unwrap())
+    .bias(Bias::rows(&bias))
+    .activation(Activation::Relu)
+    .run(&stream)
     .unwrap();
     assert_eq!(stream.download(&table).unwrap(), [0.0, 20.0, 161.0]);
 }
 
 /// Groups of rows whose A is gathered, one of which is empty.
-fn check_groups<T: Element + Convert>(kernel: Option<&'static str>)
-where
-    T::Factor: Convert,
-{
+fn check_groups<T: Element + Convert>(kernel: Option<&str>) {
     let stream = Device::auto().stream().unwrap();
     let [m, n, k, table_rows] = [200, 48, 72, 31];
     let ends = [5, 5, 150, 190];
@@ -667,21 +649,16 @@ where
     let group_ends: Vec<i32> = ends.iter().map(|&end| end as i32).collect();
     let group_ends = stream.upload(&group_ends).unwrap();
     let mut rows = IndexedRows::new(stream.device()).unwrap();
-    let gemm = match kernel {
-        None => Gemm::new(),
-        Some(name) => Gemm::new().instance(name),
-    };
-    gemm.run_grouped_gathered(
-        &stream,
-        T::Factor::of(1.0),
+    let gemm = Gemm::new(
         Matrix::row_major(&table, table_rows, k).unwrap(),
-        rows.by(&on_device).unwrap(),
-        &group_ends,
         MatrixBatch::packed(&b, ends.len(), k, n, ColMajor).unwrap(),
-        T::Factor::of(0.0),
         MatrixMut::row_major(&mut c, m, n).unwrap(),
-    )
-    .unwrap();
+    );
+    by_kernel(kernel, gemm)
+        .group_ends(&group_ends)
+        .gather_a(rows.by(&on_device).unwrap())
+        .run(&stream)
+        .unwrap();
     assert_eq!(numbers(&stream, &c), expected, "{kernel:?}");
     let bad = indices[..190].iter().position(|&index| index < 0);
     match rows.check(&stream) {
@@ -702,6 +679,57 @@ fn groups_of_gathered_rows() {
     check_groups::<f64>(None);
 }
 
+/// Groups of rows whose C is scattered, one of which is empty. The last rows are in no group.
+fn check_scattered_groups<T: Element + Convert>(kernel: Option<&str>) {
+    let stream = Device::auto().stream().unwrap();
+    let [m, n, k, table_rows] = [200, 48, 72, 260];
+    let ends = [5usize, 5, 150, 190];
+    let (a, b) = (small(m * k, 1), small(ends.len() * k * n, 2));
+    let mut indices: Vec<i32> = (-3..table_rows as i32).collect();
+    fastrand::Rng::with_seed(4).shuffle(&mut indices);
+    indices.truncate(m);
+    let mut expected = vec![f64::from(UNTOUCHED); table_rows * n];
+    let mut first = 0;
+    for (group, &end) in ends.iter().enumerate() {
+        for (row, column) in (first..end).flat_map(|row| (0..n).map(move |column| (row, column))) {
+            let b = |i: usize| b[group * k * n + column * k + i];
+            if let Ok(to) = usize::try_from(indices[row]) {
+                let sum: i32 = (0..k).map(|i| a[row * k + i] * b(i)).sum();
+                expected[to * n + column] = f64::from(sum);
+            }
+        }
+        first = end;
+    }
+    let a = upload::<T>(&stream, &a).unwrap();
+    let b = upload::<T>(&stream, &b).unwrap();
+    let mut table = upload::<T>(&stream, &vec![UNTOUCHED; table_rows * n]).unwrap();
+    let on_device = stream.upload(&indices).unwrap();
+    let group_ends = stream.upload(&ends.map(|end| end as i32)).unwrap();
+    let rows = IndexedRows::new(stream.device()).unwrap();
+    let rows = rows.out_of_range(OutOfRange::Skip);
+    let gemm = Gemm::new(
+        Matrix::row_major(&a, m, k).unwrap(),
+        MatrixBatch::packed(&b, ends.len(), k, n, ColMajor).unwrap(),
+        MatrixMut::row_major(&mut table, table_rows, n).unwrap(),
+    );
+    by_kernel(kernel, gemm)
+        .group_ends(&group_ends)
+        .scatter_c(rows.by(&on_device).unwrap())
+        .run(&stream)
+        .unwrap();
+    assert_eq!(numbers(&stream, &table), expected, "{kernel:?}");
+}
+
+#[test]
+fn groups_of_scattered_rows() {
+    check_scattered_groups::<bf16>(Some("bf16_scattered_128x256x64_2x1_coop"));
+    check_scattered_groups::<bf16>(Some("bf16_scattered_128x128x64_1x1_coop"));
+    check_scattered_groups::<bf16>(Some("mma_bf16_rows_any_kk"));
+    check_scattered_groups::<f16>(None);
+    check_scattered_groups::<f32>(None);
+    check_scattered_groups::<f64>(None);
+}
+
 #[test]
 fn graphs_gather_what_the_indices_are_at_a_launch() {
     let stream = Device::auto().stream().unwrap();
@@ -713,15 +741,13 @@ fn graphs_gather_what_the_indices_are_at_a_launch() {
     let graph = stream
         .device()
         .capture(|stream| {
-            Gemm::new().run_gathered(
-                stream,
-                1.0,
+            Gemm::new(
                 Matrix::row_major(&table, 3, 1)?,
-                rows.by(&indices)?,
                 Matrix::row_major(&b, 1, 1)?,
-                0.0,
                 MatrixMut::row_major(&mut c, 2, 1)?,
             )
+            .gather_a(rows.by(&indices)?)
+            .run(stream)
         })
         .unwrap();
     for (numbers, expected) in [([2, 0], [30.0, 10.0]), ([1, 3], [20.0, 0.0])] {
@@ -744,17 +770,12 @@ fn wrong_operands_are_refused() {
     let indices = stream.upload(&[0i32; 3]).unwrap();
     let mut c = stream.zeroed::<f32>(12).unwrap();
     let rows = IndexedRows::new(stream.device()).unwrap();
-    let mut gathered = |table, c_rows, order| {
-        Gemm::new()
-            .run_gathered(
-                &stream,
-                1.0,
-                table,
-                rows.by(&indices).unwrap(),
-                Matrix::row_major(&b, 3, 4).unwrap(),
-                0.0,
-                MatrixMut::packed(&mut c, c_rows, 4, order).unwrap(),
-            )
+    let b = Matrix::row_major(&b, 3, 4).unwrap();
+    let mut gathered = |table: Matrix<'_, f32>, c_rows, order| {
+        let c = MatrixMut::packed(&mut c, c_rows, 4, order).unwrap();
+        Gemm::new(table, b, c)
+            .gather_a(rows.by(&indices).unwrap())
+            .run(&stream)
             .map_err(|error| error.to_string())
     };
     let of = Matrix::row_major(&table, 4, 3).unwrap();
@@ -770,15 +791,11 @@ fn wrong_operands_are_refused() {
     assert_eq!(gathered(of, 3, RowMajor), Err(column_major.to_string()));
 
     let mut c = stream.zeroed::<f32>(12).unwrap();
-    let unknown = Gemm::new().instance("no_such_kernel").run_gathered(
-        &stream,
-        1.0,
-        Matrix::row_major(&table, 4, 3).unwrap(),
-        rows.by(&indices).unwrap(),
-        Matrix::row_major(&b, 3, 4).unwrap(),
-        0.0,
-        MatrixMut::row_major(&mut c, 3, 4).unwrap(),
-    );
+    let of = Matrix::row_major(&table, 4, 3).unwrap();
+    let unknown = Gemm::new(of, b, MatrixMut::row_major(&mut c, 3, 4).unwrap())
+        .instance("no_such_kernel")
+        .gather_a(rows.by(&indices).unwrap())
+        .run(&stream);
     let Err(Error::Instance { names, .. }) = unknown else {
         panic!("{unknown:?}")
     };
@@ -786,30 +803,24 @@ fn wrong_operands_are_refused() {
         !names.is_empty() && names.iter().all(|name| name.contains("rows")),
         "{names:?}"
     );
-    let scattered = Gemm::new()
+    let a = Matrix::row_major(&table, 3, 3).unwrap();
+    let scattered = Gemm::new(a, b, MatrixMut::row_major(&mut c, 3, 4).unwrap())
+        .beta(1.0)
+        .scatter_c(rows.by(&indices).unwrap())
         .residual(Matrix::row_major(&table, 3, 4).unwrap())
-        .run_scattered(
-            &stream,
-            1.0,
-            Matrix::row_major(&table, 3, 3).unwrap(),
-            Matrix::row_major(&b, 3, 4).unwrap(),
-            1.0,
-            MatrixMut::row_major(&mut c, 3, 4).unwrap(),
-            rows.by(&indices).unwrap(),
-        );
+        .run(&stream);
     assert_eq!(
         scattered.unwrap_err().to_string(),
         "gemm: a scattered product has no residual; use the table, and `beta`"
     );
     let half = stream.upload(&[bf16::ONE; 12]).unwrap();
-    let scattered = Gemm::new().run_scattered(
-        &stream,
-        1.0,
+    let scattered = Gemm::new(
         Matrix::row_major(&half, 3, 3).unwrap(),
         Matrix::row_major(&half, 3, 4).unwrap(),
-        1.0,
         MatrixMut::row_major(&mut c, 3, 4).unwrap(),
-        rows.by(&indices).unwrap(),
-    );
+    )
+    .beta(1.0)
+    .scatter_c(rows.by(&indices).unwrap())
+    .run(&stream);
     assert!(matches!(scattered, Err(Error::Arithmetic { .. })));
 }

@@ -1,6 +1,7 @@
 //! `gemm` of f32 against an f64 reference, on a GPU if there is one: awkward extents, every order, padded leading
 //! dimensions, offsets that break alignment, alpha and beta.
 
+use crate::by_kernel::by_kernel;
 use crate::reference::Host;
 use crate::rounding;
 use cutlet::Order::{ColMajor, RowMajor};
@@ -65,18 +66,15 @@ fn try_check(case: &Case) -> Result<(), Error> {
     let matrix = |host: &Host, buffer| {
         Matrix::with_ld(buffer, host.rows, host.columns, host.order, host.ld).unwrap()
     };
-    let gemm = match kernel {
-        Some(kernel) => Gemm::new().instance(kernel),
-        None => Gemm::new(),
-    };
-    gemm.run(
-        &stream,
-        alpha,
+    let gemm = Gemm::new(
         matrix(&a, buffer_a.slice(offset..).unwrap()),
         matrix(&b, buffer_b.slice(offset..).unwrap()),
-        beta,
         MatrixMut::with_ld(buffer_c.slice_mut(offset..).unwrap(), m, n, c.order, c.ld).unwrap(),
-    )?;
+    );
+    by_kernel(kernel, gemm)
+        .alpha(alpha)
+        .beta(beta)
+        .run(&stream)?;
     let found = c.with_elements(stream.download(&buffer_c).unwrap());
 
     found.assert_padding_untouched(&c);
@@ -253,8 +251,7 @@ fn every_instance() {
         .map(|a| [(a, RowMajor), (a, ColMajor)])
         .concat()
     {
-        let mut names =
-            Gemm::<f32>::instances::<f32>(Device::auto().backend(), a, b, Precision::Exact);
+        let mut names = Gemm::<f32>::instances(Device::auto().backend(), a, b, Precision::Exact);
         // Those for few rows or columns have tests of their own.
         names.retain(|name| !name.starts_with("gemv_"));
         assert!(names.len() >= 3, "{names:?}");

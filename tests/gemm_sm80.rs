@@ -2,6 +2,7 @@
 //! element type, every order, awkward extents, padded leading dimensions, offsets that break alignment, splits, and
 //! everything that is fused.
 
+use crate::by_kernel::by_kernel;
 use crate::convert::Convert;
 use crate::rounding;
 use cutlet::Order::{ColMajor, RowMajor};
@@ -134,13 +135,10 @@ fn names<T: Element<D>, D: DeviceData>(
     b: Order,
     precision: Precision,
 ) -> Vec<&'static str> {
-    let mut names = Gemm::<D>::instances::<T>(Device::auto().backend(), a, b, precision);
-    names.extend(Gemm::<D>::instances::<T>(
-        Device::auto().backend(),
-        flipped(b),
-        flipped(a),
-        precision,
-    ));
+    let backend = Device::auto().backend();
+    let mut names = Gemm::<T, D>::instances(backend, a, b, precision);
+    let transposed = Gemm::<T, D>::instances(backend, flipped(b), flipped(a), precision);
+    names.extend(transposed);
     names.retain(|name| name.starts_with("mma_"));
     names.sort_unstable();
     names.dedup();
@@ -263,10 +261,15 @@ where
             .map(|it| stream.upload(&it.elements))
             .transpose()?;
         let mut on_c = stream.upload(&c.elements)?;
-        let mut gemm = Gemm::new().precision(case.precision);
-        if let Some(name) = name {
-            gemm = gemm.instance(name);
-        }
+        let gemm = Gemm::new(
+            Matrix::with_ld(on_a.slice(a.offset..)?, m, k, a.order, a.ld)?,
+            Matrix::with_ld(on_b.slice(b.offset..)?, k, n, b.order, b.ld)?,
+            MatrixMut::with_ld(on_c.slice_mut(c.offset..)?, m, n, c.order, c.ld)?,
+        );
+        let mut gemm = by_kernel(name, gemm)
+            .alpha(T::Factor::of(alpha))
+            .beta(T::Factor::of(beta))
+            .precision(case.precision);
         match case.bias {
             Some(RowMajor) => gemm = gemm.bias(Bias::columns(on_bias.slice(..n)?)),
             Some(ColMajor) => gemm = gemm.bias(Bias::rows(on_bias.slice(..m)?)),
@@ -279,14 +282,7 @@ where
         if let Some(activation) = case.activation {
             gemm = gemm.activation(activation);
         }
-        gemm.run(
-            stream,
-            T::Factor::of(alpha),
-            Matrix::with_ld(on_a.slice(a.offset..)?, m, k, a.order, a.ld)?,
-            Matrix::with_ld(on_b.slice(b.offset..)?, k, n, b.order, b.ld)?,
-            T::Factor::of(beta),
-            MatrixMut::with_ld(on_c.slice_mut(c.offset..)?, m, n, c.order, c.ld)?,
-        )?;
+        gemm.run(stream)?;
         Ok(stream.download(&on_c)?)
     }
 
@@ -518,19 +514,11 @@ fn i8_into_i32() {
 
 #[test]
 fn exact_products_of_f32_are_not_rounded_to_tf32() {
-    let names = Gemm::<f32>::instances::<f32>(
-        Device::auto().backend(),
-        RowMajor,
-        ColMajor,
-        Precision::Exact,
-    );
-    assert!(names.iter().all(|name| !name.contains("tf32")), "{names:?}");
-    let names = Gemm::<f32>::instances::<f32>(
-        Device::auto().backend(),
-        RowMajor,
-        ColMajor,
-        Precision::Tf32x3,
-    );
+    let names =
+        |precision| Gemm::<f32>::instances(Device::auto().backend(), RowMajor, ColMajor, precision);
+    let exact = names(Precision::Exact);
+    assert!(exact.iter().all(|name| !name.contains("tf32")), "{exact:?}");
+    let names = names(Precision::Tf32x3);
     assert!(
         names.iter().all(|name| !name.contains("mma_tf32")),
         "{names:?}"

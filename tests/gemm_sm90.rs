@@ -2,6 +2,7 @@
 //! dimensions, alpha and beta. Needs a Hopper GPU or the CPU backend, which models the instructions that the kernels
 //! use.
 
+use crate::by_kernel::by_kernel;
 use crate::convert::Convert;
 use crate::place::{ALIGNED, Place};
 use crate::rounding;
@@ -69,32 +70,31 @@ fn check<T: Sixteen>(
     padding: usize,
     factors: (f32, f32),
 ) {
-    check_by::<T>(&Gemm::new(), extents, orders, padding, factors);
+    check_by::<T>(None, extents, orders, padding, factors);
 }
 
+/// Checks the kernel of this name, or the one that is chosen.
 fn check_by<T: Sixteen>(
-    by: &Gemm<'_, T>,
+    kernel: Option<&str>,
     extents: (usize, usize, usize),
     orders: [Order; 3],
     padding: usize,
     factors: (f32, f32),
 ) {
     let stream = Device::auto().stream().unwrap();
-    check_on(&stream, by, extents, orders, padding, factors);
+    check_on::<T>(&stream, kernel, extents, orders, padding, factors);
 }
 
 /// Checks every instance for the type, also those that are not made for such extents.
 fn check_every_instance<T: Sixteen>(extents: (usize, usize, usize), factors: (f32, f32)) {
     for a in [RowMajor, ColMajor] {
         for b in [RowMajor, ColMajor] {
-            for name in Gemm::<T>::instances::<T>(Device::auto().backend(), a, b, Precision::Exact)
-            {
+            for name in Gemm::<T>::instances(Device::auto().backend(), a, b, Precision::Exact) {
                 // Those of other families have tests of their own.
                 if name.starts_with("mma_") || name.starts_with("gemv_") {
                     continue;
                 }
-                let instance = Gemm::new().instance(name);
-                check_by::<T>(&instance, extents, [a, b, RowMajor], 0, factors);
+                check_by::<T>(Some(name), extents, [a, b, RowMajor], 0, factors);
             }
         }
     }
@@ -102,7 +102,7 @@ fn check_every_instance<T: Sixteen>(extents: (usize, usize, usize), factors: (f3
 
 fn check_on<T: Sixteen>(
     stream: &Stream,
-    by: &Gemm<'_, T>,
+    kernel: Option<&str>,
     (m, n, k): (usize, usize, usize),
     orders: [Order; 3],
     padding: usize,
@@ -119,15 +119,13 @@ fn check_on<T: Sixteen>(
         stream.upload(&b.elements).unwrap(),
     );
     let mut on_c = stream.upload(&c.elements).unwrap();
-    by.run(
-        stream,
-        alpha,
+    let gemm = Gemm::new(
         Matrix::with_ld(&on_a, m, k, a.order, a.ld).unwrap(),
         Matrix::with_ld(&on_b, k, n, b.order, b.ld).unwrap(),
-        beta,
         MatrixMut::with_ld(&mut on_c, m, n, c.order, c.ld).unwrap(),
-    )
-    .unwrap();
+    );
+    let mut gemm = by_kernel(kernel, gemm).alpha(alpha).beta(beta);
+    gemm.run(stream).unwrap();
     let found = stream.download(&on_c).unwrap();
 
     // A small matrix is checked whole. Of a larger one, the last rows and some others are checked.
@@ -224,7 +222,7 @@ fn odd_leading_dimensions() {
 }
 
 /// Checks `C = A·B + beta·C` of K-major A and B at these places, all of C's buffer included.
-fn check_places(by: &Gemm<'_, bf16>, [m, n, k]: [usize; 3], places: [Place; 3], beta: f32) {
+fn check_places(kernel: Option<&str>, [m, n, k]: [usize; 3], places: [Place; 3], beta: f32) {
     let stream = Device::auto().stream().unwrap();
     let [in_a, in_b, in_c] = places;
     let (a, b) = (in_a.small::<bf16>([m, k], 1), in_b.small::<bf16>([n, k], 2));
@@ -232,15 +230,12 @@ fn check_places(by: &Gemm<'_, bf16>, [m, n, k]: [usize; 3], places: [Place; 3], 
     let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
     let mut on_c = stream.upload(&expected).unwrap();
     let [lda, ldb, ldc] = [k + in_a.padding, k + in_b.padding, n + in_c.padding];
-    by.run(
-        &stream,
-        1.0,
+    let gemm = Gemm::new(
         Matrix::with_ld(on_a.slice(in_a.offset..).unwrap(), m, k, RowMajor, lda).unwrap(),
         Matrix::with_ld(on_b.slice(in_b.offset..).unwrap(), k, n, ColMajor, ldb).unwrap(),
-        beta,
         MatrixMut::with_ld(on_c.slice_mut(in_c.offset..).unwrap(), m, n, RowMajor, ldc).unwrap(),
-    )
-    .unwrap();
+    );
+    by_kernel(kernel, gemm).beta(beta).run(&stream).unwrap();
     for i in 0..m {
         for j in 0..n {
             let row_a = &a[in_a.offset + i * lda..][..k];
@@ -278,14 +273,13 @@ fn rows_of_c_begin_anywhere() {
         "bf16_128x128x64_2x1_pingpong",
         "bf16_192x192x64_1x1_coop3",
     ] {
-        let instance = Gemm::new().instance(name);
         for offset in 0..8 {
             let c = Place {
                 offset,
                 padding: [1, 2, 5, 8][offset % 4],
             };
             for n in [57, 130 + offset] {
-                check_places(&instance, [70, n, 16], [ALIGNED, ALIGNED, c], 0.0);
+                check_places(Some(name), [70, n, 16], [ALIGNED, ALIGNED, c], 0.0);
             }
         }
     }
@@ -301,7 +295,7 @@ fn short_rows_of_c_begin_anywhere() {
                     offset,
                     padding: offset + 1,
                 };
-                check_places(&Gemm::new(), [m, n, 8], [ALIGNED, ALIGNED, c], beta);
+                check_places(None, [m, n, 8], [ALIGNED, ALIGNED, c], beta);
             }
         }
     }
@@ -311,7 +305,7 @@ fn short_rows_of_c_begin_anywhere() {
 /// elements.
 #[test]
 fn either_operand_is_copied() {
-    let instance = Gemm::new().instance("bf16_64x64x64_1x1_ws");
+    let kernel = Some("bf16_64x64x64_1x1_ws");
     for [in_a, in_b] in [[1, 0], [0, 3], [2, 5]].map(|offsets| {
         offsets.map(|offset| Place {
             offset,
@@ -319,7 +313,7 @@ fn either_operand_is_copied() {
         })
     }) {
         for extents in [[3, 5, 8], [70, 9, 520], [9, 40, 1040], [33, 65, 513]] {
-            check_places(&instance, extents, [in_a, in_b, ALIGNED], 0.0);
+            check_places(kernel, extents, [in_a, in_b, ALIGNED], 0.0);
         }
     }
 }
@@ -334,9 +328,8 @@ fn every_decomposition_of_a_kernel() {
         ways.retain(|name| name.starts_with("bf16_64x64x64_1x1_ws/"));
         assert!(ways.len() > 2, "{ways:?}");
         for name in &ways {
-            let gemm = Gemm::new().instance(name);
             let orders = [RowMajor, ColMajor, RowMajor];
-            check_on::<bf16>(&stream, &gemm, extents, orders, 0, (1.0, 0.0));
+            check_on::<bf16>(&stream, Some(name), extents, orders, 0, (1.0, 0.0));
         }
     }
     assert!(ways(&stream, (0, 50, 1280)).is_empty());
@@ -346,14 +339,12 @@ fn every_decomposition_of_a_kernel() {
 fn ways(stream: &Stream, (m, n, k): (usize, usize, usize)) -> Vec<String> {
     let [a, b] = [m * k, k * n].map(|count| stream.zeroed::<bf16>(count).unwrap());
     let mut c = stream.zeroed::<bf16>(m * n).unwrap();
-    let candidates = Gemm::new().candidates::<bf16>(
-        stream,
-        Matrix::row_major(&a, m, k).unwrap().into(),
-        Matrix::col_major(&b, k, n).unwrap().into(),
-        0.0,
-        MatrixMut::row_major(&mut c, m, n).unwrap().into(),
+    let mut gemm = Gemm::new(
+        Matrix::row_major(&a, m, k).unwrap(),
+        Matrix::col_major(&b, k, n).unwrap(),
+        MatrixMut::row_major(&mut c, m, n).unwrap(),
     );
-    candidates.unwrap()
+    gemm.candidates(stream).unwrap()
 }
 
 /// A decomposition that does not apply is refused.
@@ -364,13 +355,12 @@ fn an_unknown_decomposition_is_refused() {
     let [a, b] = [m * k, k * n].map(|count| stream.zeroed::<bf16>(count).unwrap());
     let mut c = stream.zeroed::<bf16>(m * n).unwrap();
     for unknown in ["bf16_64x64x64_1x1_ws/", "bf16_64x64x64_1x1_ws/split"] {
-        let refused = Gemm::new().instance(unknown).plan(
-            &stream,
+        let gemm = Gemm::new(
             Matrix::row_major(&a, m, k).unwrap(),
             Matrix::col_major(&b, k, n).unwrap(),
-            0.0,
             MatrixMut::row_major(&mut c, m, n).unwrap(),
         );
+        let refused = gemm.instance(unknown).plan(&stream);
         let said = refused.unwrap_err().to_string();
         assert!(said.contains(unknown), "{said}");
     }
@@ -517,7 +507,7 @@ fn threads_share_streams() {
             scope.spawn(move || {
                 for extents in DIFFERENT_PATHS {
                     let orders = [RowMajor, ColMajor, RowMajor];
-                    check_on::<bf16>(stream, &Gemm::new(), extents, orders, 0, (1.0, 0.5));
+                    check_on::<bf16>(stream, None, extents, orders, 0, (1.0, 0.5));
                 }
             });
         }
@@ -584,16 +574,16 @@ fn few_tiles_with_many_k_tiles() {
 /// prefetched before C was written.
 #[test]
 fn chained_products_read_what_was_written() {
-    check_chain::<128>(&Gemm::new());
+    check_chain::<128>(None);
 }
 
 /// The same with copies of A and B: they begin while the product before ends, which reads the copies before.
 #[test]
 fn chained_products_copy_what_was_written() {
-    check_chain::<127>(&Gemm::new().instance("bf16_64x64x64_1x1_ws"));
+    check_chain::<127>(Some("bf16_64x64x64_1x1_ws"));
 }
 
-fn check_chain<const EXTENT: usize>(by: &Gemm<'_, bf16>) {
+fn check_chain<const EXTENT: usize>(kernel: Option<&str>) {
     const PRODUCTS: usize = 16;
     let stream = Device::auto().stream().unwrap();
     let first = Host::<bf16>::packed(EXTENT, EXTENT, RowMajor);
@@ -603,15 +593,12 @@ fn check_chain<const EXTENT: usize>(by: &Gemm<'_, bf16>) {
         let mut from = stream.upload(&first.elements).unwrap();
         let mut to = stream.filled::<bf16>(EXTENT * EXTENT, 0xff).unwrap();
         for _ in 0..PRODUCTS {
-            by.run(
-                &stream,
-                0.15,
+            let gemm = Gemm::new(
                 Matrix::row_major(&from, EXTENT, EXTENT).unwrap(),
                 Matrix::with_ld(&on_factor, EXTENT, EXTENT, ColMajor, factor.ld).unwrap(),
-                0.0,
                 MatrixMut::row_major(&mut to, EXTENT, EXTENT).unwrap(),
-            )
-            .unwrap();
+            );
+            by_kernel(kernel, gemm).alpha(0.15).run(&stream).unwrap();
             if waits {
                 stream.synchronize().unwrap();
             }
@@ -650,7 +637,6 @@ fn edge_tiles_shift_back() {
         "bf16_64x32x64_1x1_ws_kkm",
         "bf16_256x112x64_1x1_coop_kkm",
     ] {
-        let instance = Gemm::new().instance(name);
         for extents in [
             (129, 272, 72),
             (300, 264, 64),
@@ -658,7 +644,7 @@ fn edge_tiles_shift_back() {
             (40, 480, 8),
         ] {
             let orders = [RowMajor, ColMajor, RowMajor];
-            check_by::<bf16>(&instance, extents, orders, 0, (1.0, 0.0));
+            check_by::<bf16>(Some(name), extents, orders, 0, (1.0, 0.0));
         }
     }
 }
@@ -668,14 +654,14 @@ fn edge_tiles_shift_back() {
 fn every_slot_of_every_launch_is_claimed() {
     let stream = Device::auto().stream().unwrap();
     let clusters = (stream.device().multiprocessors() / 2).max(1) as usize;
-    let instance = Gemm::new().instance("bf16_64x64x64_2x1_ws");
+    let kernel = Some("bf16_64x64x64_2x1_ws");
     let orders = [RowMajor, ColMajor, RowMajor];
     for n in [
         128 * 2 * clusters,
         128 * 3 * clusters - 40,
         128 * 4 * clusters,
     ] {
-        check_on::<bf16>(&stream, &instance, (250, n, 72), orders, 0, (1.0, 0.0));
+        check_on::<bf16>(&stream, kernel, (250, n, 72), orders, 0, (1.0, 0.0));
     }
 }
 
@@ -684,23 +670,11 @@ fn instances_that_do_not_fit_are_refused() {
     let stream = Device::auto().stream().unwrap();
     let a = stream.zeroed::<bf16>(64).unwrap();
     let mut c = stream.zeroed::<bf16>(64).unwrap();
-    let name = Gemm::<bf16>::instances::<bf16>(
-        Device::auto().backend(),
-        ColMajor,
-        RowMajor,
-        Precision::Exact,
-    )[0];
-    let error = Gemm::new()
-        .instance(name)
-        .run(
-            &stream,
-            1.0,
-            Matrix::row_major(&a, 8, 8).unwrap(),
-            Matrix::row_major(&a, 8, 8).unwrap(),
-            0.0,
-            MatrixMut::row_major(&mut c, 8, 8).unwrap(),
-        )
-        .unwrap_err();
+    let backend = Device::auto().backend();
+    let name = Gemm::<bf16>::instances(backend, ColMajor, RowMajor, Precision::Exact)[0];
+    let a = Matrix::row_major(&a, 8, 8).unwrap();
+    let gemm = Gemm::new(a, a, MatrixMut::row_major(&mut c, 8, 8).unwrap());
+    let error = gemm.instance(name).run(&stream).unwrap_err();
     assert!(matches!(error, Error::Instance { .. }), "{error}");
     assert!(error.to_string().contains(name), "{error}");
 }

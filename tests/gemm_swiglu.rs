@@ -1,6 +1,7 @@
-//! `Gemm::run_swiglu` and `Gemm::run_grouped_swiglu` against f64, on a GPU if there is one: every kernel, types,
-//! orders, extents that fill no tile, alignments and groups.
+//! `Gemm::swiglu` against f64, on a GPU if there is one: every kernel, types, orders, extents that fill no tile,
+//! alignments and groups.
 
+use crate::by_kernel::by_kernel;
 use crate::convert::Convert;
 use crate::random;
 use cutlet::Order::{ColMajor, RowMajor};
@@ -77,24 +78,22 @@ where
     };
     let (on_device_a, on_device_b) = (upload(&a), upload(&b));
     let mut c = upload(&vec![UNTOUCHED; m * ld]);
-    let gemm = match kernel {
-        None => Gemm::new(),
-        Some(name) => Gemm::new().instance(name),
-    };
-    let factor = T::Factor::of(*alpha);
+    let of_ends: Vec<i32> = ends.iter().map(|&end| end as i32).collect();
+    let on_device_ends = stream.upload(&of_ends).unwrap();
     let a_of_all = Matrix::row_major(&on_device_a, m, k).unwrap();
-    let b_of_groups = MatrixBatch::packed(&on_device_b, groups, k, 2 * n, *order_b).unwrap();
     let c_of_all = MatrixMut::with_ld(&mut c, m, n, RowMajor, ld).unwrap();
-    if groups == 1 {
+    let gemm = if groups == 1 {
         let b = Matrix::packed(&on_device_b, k, 2 * n, *order_b).unwrap();
-        gemm.run_swiglu(&stream, factor, a_of_all, b, c_of_all)
-            .unwrap();
+        Gemm::new(a_of_all, b, c_of_all)
     } else {
-        let ends: Vec<i32> = ends.iter().map(|&end| end as i32).collect();
-        let ends = stream.upload(&ends).unwrap();
-        gemm.run_grouped_swiglu(&stream, factor, a_of_all, &ends, b_of_groups, c_of_all)
-            .unwrap();
-    }
+        let b = MatrixBatch::packed(&on_device_b, groups, k, 2 * n, *order_b).unwrap();
+        Gemm::new(a_of_all, b, c_of_all).group_ends(&on_device_ends)
+    };
+    by_kernel(*kernel, gemm)
+        .alpha(T::Factor::of(*alpha))
+        .swiglu()
+        .run(&stream)
+        .unwrap();
 
     let c = stream.download(&c).unwrap();
     let mut group = 0;
@@ -231,25 +230,21 @@ fn groups_of_rows() {
 #[test]
 fn rows_of_no_group_do_no_harm() {
     let stream = Device::auto().stream().unwrap();
-    fn check<T: GatedElement + Element + Convert>(stream: &cutlet::Stream, k: usize)
-    where
-        T::Factor: Convert,
-    {
+    fn check<T: GatedElement + Element + Convert>(stream: &cutlet::Stream, k: usize) {
         let (m, n) = (40, 8);
         let a = stream.upload(&vec![T::of(1.0); m * k]).unwrap();
         let b = stream.upload(&vec![T::of(1.0); 2 * k * 2 * n]).unwrap();
         let ends = stream.upload(&[3, 17]).unwrap();
         let mut c = stream.zeroed::<T>(m * n).unwrap();
-        Gemm::new()
-            .run_grouped_swiglu(
-                stream,
-                T::Factor::of(1.0),
-                Matrix::row_major(&a, m, k).unwrap(),
-                &ends,
-                MatrixBatch::packed(&b, 2, k, 2 * n, ColMajor).unwrap(),
-                MatrixMut::row_major(&mut c, m, n).unwrap(),
-            )
-            .unwrap();
+        Gemm::new(
+            Matrix::row_major(&a, m, k).unwrap(),
+            MatrixBatch::packed(&b, 2, k, 2 * n, ColMajor).unwrap(),
+            MatrixMut::row_major(&mut c, m, n).unwrap(),
+        )
+        .group_ends(&ends)
+        .swiglu()
+        .run(stream)
+        .unwrap();
         let expected = T::of(swiglu(k as f64, k as f64)).number();
         for found in &stream.download(&c).unwrap()[..17 * n] {
             assert!(
@@ -274,13 +269,13 @@ fn graphs_compute_what_the_operands_are_at_a_launch() {
     let graph = stream
         .device()
         .capture(|stream| {
-            Gemm::new().run_swiglu(
-                stream,
-                1.0,
+            Gemm::new(
                 Matrix::row_major(&a, 1, 8)?,
                 Matrix::col_major(&b, 8, 16)?,
                 MatrixMut::row_major(&mut c, 1, 8)?,
             )
+            .swiglu()
+            .run(stream)
         })
         .unwrap();
     for (element, expected) in [(0.0, 0.0), (2.0, 256.0)] {
@@ -300,40 +295,33 @@ fn wrong_operands_are_refused() {
         stream.zeroed::<f32>(64).unwrap(),
     );
     let mut c = stream.zeroed::<f32>(64).unwrap();
-    let mut run = |gemm: Gemm<'_, f32>, columns, order| {
+    let mut run = |with: fn(Gemm<'_, f32>) -> Gemm<'_, f32>, columns, order| {
         let (a, b) = (
             Matrix::row_major(&a, 4, 4).unwrap(),
             Matrix::row_major(&b, 4, 8).unwrap(),
         );
         let c = MatrixMut::packed(&mut c, 4, columns, order).unwrap();
-        gemm.run_swiglu(&stream, 1.0, a, b, c)
+        with(Gemm::new(a, b, c)).swiglu().run(&stream)
     };
-    run(Gemm::new(), 4, RowMajor).unwrap();
+    run(|it| it, 4, RowMajor).unwrap();
     assert_eq!(
-        run(Gemm::new(), 8, RowMajor).unwrap_err().to_string(),
+        run(|it| it, 8, RowMajor).unwrap_err().to_string(),
         "gemm: the columns of B, and twice those of C, are 8 and 16; make them agree"
     );
-    let error = run(Gemm::new(), 4, ColMajor).unwrap_err().to_string();
+    let error = run(|it| it, 4, ColMajor).unwrap_err().to_string();
     assert!(error.contains("C is column-major"), "{error}");
-    let gelu = Gemm::new().activation(Activation::Gelu);
-    assert!(matches!(
-        run(gelu, 4, RowMajor),
-        Err(Error::Arithmetic { .. })
-    ));
-    let unknown = Gemm::new().instance("no_such_kernel");
-    assert!(matches!(
-        run(unknown, 4, RowMajor),
-        Err(Error::Instance { .. })
-    ));
+    let gelu = run(|it| it.activation(Activation::Gelu), 4, RowMajor);
+    assert!(matches!(gelu, Err(Error::Arithmetic { .. })));
+    let unknown = run(|it| it.instance("no_such_kernel"), 4, RowMajor);
+    assert!(matches!(unknown, Err(Error::Instance { .. })));
     let half = stream.zeroed::<bf16>(64).unwrap();
     let mut c = stream.zeroed::<bf16>(16).unwrap();
-    let error = Gemm::new().instance("no_such_kernel").run_swiglu(
-        &stream,
-        1.0,
+    let gemm = Gemm::new(
         Matrix::row_major(&half, 4, 4).unwrap(),
         Matrix::col_major(&half, 4, 8).unwrap(),
         MatrixMut::row_major(&mut c, 4, 4).unwrap(),
     );
+    let error = gemm.swiglu().instance("no_such_kernel").run(&stream);
     let Err(Error::Instance { names, .. }) = error else {
         panic!("{error:?}")
     };

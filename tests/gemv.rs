@@ -24,16 +24,15 @@ fn check<T: Number>(name: &str, [m, n, k]: [usize; 3], place: Place, beta: f32) 
     let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
     let mut on_c = stream.upload(&expected).unwrap();
     let from = |len: usize| place.offset.min(len)..;
-    Gemm::new()
+    let gemm = Gemm::new(
+        Matrix::with_ld(on_a.slice(from(a.len())).unwrap(), m, k, RowMajor, ld).unwrap(),
+        Matrix::with_ld(on_b.slice(from(b.len())).unwrap(), k, n, ColMajor, ld).unwrap(),
+        MatrixMut::with_ld(&mut on_c, m, n, RowMajor, ldc).unwrap(),
+    );
+    gemm.alpha(2.0)
+        .beta(beta)
         .instance(name)
-        .run(
-            &stream,
-            2.0,
-            Matrix::with_ld(on_a.slice(from(a.len())).unwrap(), m, k, RowMajor, ld).unwrap(),
-            Matrix::with_ld(on_b.slice(from(b.len())).unwrap(), k, n, ColMajor, ld).unwrap(),
-            beta,
-            MatrixMut::with_ld(&mut on_c, m, n, RowMajor, ldc).unwrap(),
-        )
+        .run(&stream)
         .unwrap_or_else(|error| panic!("{name} at {m}×{n}×{k}, {place:?}: {error}"));
     for i in 0..m {
         for j in 0..n {
@@ -54,12 +53,8 @@ fn check<T: Number>(name: &str, [m, n, k]: [usize; 3], place: Place, beta: f32) 
 
 /// The kernels for elements of this type.
 fn kernels<T: Number>() -> Vec<&'static str> {
-    let mut names = Gemm::<T>::instances::<T>(
-        Device::auto().backend(),
-        RowMajor,
-        ColMajor,
-        Precision::Exact,
-    );
+    let backend = Device::auto().backend();
+    let mut names = Gemm::<T>::instances(backend, RowMajor, ColMajor, Precision::Exact);
     names.retain(|name| name.starts_with("gemv_"));
     names
 }
@@ -126,19 +121,17 @@ fn everything_is_fused() {
                 false => Bias::columns(&of_columns),
             };
             let mut on_c = stream.filled::<f32>(m * n, 0xff).unwrap();
-            Gemm::new()
-                .instance("gemv_f32_8x4_any")
+            let gemm = Gemm::new(
+                Matrix::row_major(&on_a, m, k).unwrap(),
+                Matrix::col_major(&on_b, k, n).unwrap(),
+                MatrixMut::row_major(&mut on_c, m, n).unwrap(),
+            );
+            gemm.beta(3.0)
                 .bias(bias_of)
                 .residual(Matrix::row_major(&on_residual, m, n).unwrap())
                 .activation(Activation::Relu)
-                .run(
-                    &stream,
-                    1.0,
-                    Matrix::row_major(&on_a, m, k).unwrap(),
-                    Matrix::col_major(&on_b, k, n).unwrap(),
-                    3.0,
-                    MatrixMut::row_major(&mut on_c, m, n).unwrap(),
-                )
+                .instance("gemv_f32_8x4_any")
+                .run(&stream)
                 .unwrap();
             let found = stream.download(&on_c).unwrap();
             for (at, found) in found.into_iter().enumerate() {
@@ -162,14 +155,12 @@ fn rows_that_begin_elsewhere_are_refused() {
     );
     let mut c = stream.zeroed::<bf16>(9).unwrap();
     for (offset, k) in [(1, 8), (0, 9), (2, 8)] {
-        let refused = Gemm::new().instance("gemv_bf16_8x1_16b").run(
-            &stream,
-            1.0,
+        let gemm = Gemm::new(
             Matrix::row_major(a.slice(offset..).unwrap(), 1, k).unwrap(),
             Matrix::col_major(&b, k, 9).unwrap(),
-            0.0,
             MatrixMut::row_major(&mut c, 1, 9).unwrap(),
         );
+        let refused = gemm.instance("gemv_bf16_8x1_16b").run(&stream);
         assert!(
             matches!(refused, Err(Error::Instance { .. })),
             "{offset}, {k}"

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cutlet::{
     Buffer, Device, Event, Gather, Gemm, IndexedRows, Matrix, MatrixBatch, MatrixMut, Order,
-    Result, Stream,
+    Result, Stream, gemm,
 };
 use cutlet_not_run::not_run;
 use half::bf16;
@@ -137,15 +137,15 @@ fn groups_cost_little_more_than_one_product() -> Result<()> {
         );
         let mut c = stream.zeroed::<bf16>(m * n)?;
         let ends = stream.upload(&ends)?;
-        let (gemm, a) = (Gemm::new(), Matrix::row_major(&a, m, k)?);
+        let a = Matrix::row_major(&a, m, k)?;
         let [grouped, plain] = interleaved(&stream, |kind| {
             let c = MatrixMut::row_major(&mut c, m, n)?;
             match kind {
                 0 => {
                     let b = MatrixBatch::packed(&b, groups, k, n, Order::ColMajor)?;
-                    gemm.run_grouped(&stream, 1.0, a, &ends, b, 0.0, c)
+                    Gemm::new(a, b, c).group_ends(&ends).run(&stream)
                 }
-                _ => gemm.run(&stream, 1.0, a, Matrix::col_major(&b, k, n)?, 0.0, c),
+                _ => gemm(&stream, 1.0, a, Matrix::col_major(&b, k, n)?, 0.0, c),
             }
         })?;
         let flops = 2.0 * (m * n * k) as f64;
@@ -181,7 +181,6 @@ fn gathered_rows_cost_little_more_than_rows_in_order() -> Result<()> {
     let mut gathered = stream.zeroed::<bf16>(m * k)?;
     let mut c = stream.zeroed::<bf16>(m * n)?;
     let mut of_c = stream.zeroed::<bf16>(table_rows * n)?;
-    let gemm = Gemm::new();
     let table = Matrix::row_major(&table, table_rows, k)?;
     let b = Matrix::col_major(&b, k, n)?;
     let mut rows = IndexedRows::new(stream.device())?;
@@ -195,12 +194,13 @@ fn gathered_rows_cost_little_more_than_rows_in_order() -> Result<()> {
         let a = Matrix::row_major(&gathered, m, k)?;
         let c = MatrixMut::row_major(&mut c, m, n)?;
         match kind {
-            1 => gemm.run_gathered(&stream, 1.0, table, rows.by(&indices)?, b, 0.0, c),
-            3 => {
-                let c = MatrixMut::row_major(&mut of_c, table_rows, n)?;
-                gemm.run_scattered(&stream, 1.0, a, b, 0.0, c, rows.by(&indices)?)
-            }
-            _ => gemm.run(&stream, 1.0, a, b, 0.0, c),
+            1 => Gemm::new(table, b, c)
+                .gather_a(rows.by(&indices)?)
+                .run(&stream),
+            3 => Gemm::new(a, b, MatrixMut::row_major(&mut of_c, table_rows, n)?)
+                .scatter_c(rows.by(&indices)?)
+                .run(&stream),
+            _ => gemm(&stream, 1.0, a, b, 0.0, c),
         }
     })?;
     let kinds = [

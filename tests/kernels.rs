@@ -14,7 +14,9 @@ use cutlet_kernels::gemm::config::{Cluster, Cooperative, EpilogueTile, Stages, T
 use cutlet_kernels::gemm::epilogue::Scale;
 use cutlet_kernels::gemm::sm90::instance::Arguments;
 use cutlet_kernels::gemm::sm90::instances::bf16_128x256x64_2x1_coop;
-use cutlet_kernels::gemm::sm90::{Config, Sm90, Storage, box_a, box_b, box_c, gemm};
+use cutlet_kernels::gemm::sm90::{
+    ByTma, Config, OneProduct, Sm90, Storage, ToMatrix, box_a, box_b, box_c, gemm,
+};
 use cutlet_kernels::{PTX, saxpy, transpose};
 use cutlet_layout_core::tile_extent;
 use half::bf16;
@@ -187,7 +189,7 @@ instantiate! {
         args: Args,
         epilogue: Scale,
         #[shared] storage: Storage<Shared>,
-    ) = gemm::<Shared, Scale>;
+    ) = gemm::<Shared, OneProduct, ByTma, ToMatrix<Scale>>;
 }
 
 /// Two blocks of a cluster share a tile's k-tiles: an even number, an odd number, and one, of which one block has none.

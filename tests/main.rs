@@ -1,5 +1,6 @@
 //! The tests of the library's operations, as one program.
 
+mod by_kernel;
 mod convert;
 mod place;
 mod random;

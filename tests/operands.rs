@@ -1,6 +1,7 @@
 //! What every operation does with its operands: memory that is bound to another stream is refused, elements without
 //! bytes are no work, and the leading dimension of a single row is free. On a GPU if there is one.
 
+use crate::by_kernel::by_kernel;
 use cutlet::{
     Bags, Buffer, Device, EmbeddingBag, Error, Gather, Gemm, IndexedRows, Matrix, MatrixBatch,
     MatrixBatchMut, MatrixMut, MoeRows, Order, OutOfRange, Pooling, RouterWeights, Scatter,
@@ -57,11 +58,10 @@ fn indices_of_another_stream_are_refused() {
     let one = Matrix::row_major(&one, 1, 1).unwrap();
     let rows = IndexedRows::new(stream.device()).unwrap();
     let named = || rows.by(indices).unwrap();
-    let gemm = Gemm::new();
-    let gathered = gemm.run_gathered(&stream, 1.0, table, named(), one, 0.0, column(&mut output));
-    is_refused(gathered, "the indices");
-    let scattered = gemm.run_scattered(&stream, 1.0, table, one, 0.0, column(&mut output), named());
-    is_refused(scattered, "the indices");
+    let mut gathered = Gemm::new(table, one, column(&mut output)).gather_a(named());
+    is_refused(gathered.run(&stream), "the indices");
+    let mut scattered = Gemm::new(table, one, column(&mut output)).scatter_c(named());
+    is_refused(scattered.run(&stream), "the indices");
     let mut moe = MoeRows::new(stream.device(), 2, 1, 2).unwrap();
     is_refused(moe.route(&stream, indices), "the choices");
     let elements = stream.upload(&[1.0f32, 2.0]).unwrap();
@@ -199,7 +199,6 @@ fn products_of_a_single_row_have_any_leading_dimension() {
         let rows = IndexedRows::new(stream.device()).unwrap();
         let named = || rows.by(&zero).unwrap();
         let groups = MatrixBatch::packed(&ones, 1, k, n, Order::ColMajor).unwrap();
-        let gemm = Gemm::new();
         for (kernel, way) in [
             (None, 0),
             (None, 1),
@@ -210,23 +209,19 @@ fn products_of_a_single_row_have_any_leading_dimension() {
             (Some("bf16_scattered_128x128x64_1x1_coop"), 3),
             (None, 4),
         ] {
-            let gemm = match kernel {
-                None => gemm,
-                Some(name) => gemm.instance(name),
-            };
             let mut c = stream.zeroed::<bf16>(n).unwrap();
             let of_c = MatrixMut::with_ld(&mut c, 1, n, Order::RowMajor, ld).unwrap();
-            let result = match way {
-                0 => gemm.run(&stream, 1.0, a, b, 0.0, of_c),
-                1 => gemm.run_grouped(&stream, 1.0, a, &end, groups, 0.0, of_c),
-                2 => gemm.run_gathered(&stream, 1.0, a, named(), b, 0.0, of_c),
-                3 => gemm.run_scattered(&stream, 1.0, a, b, 0.0, of_c, named()),
+            let gemm = match way {
+                0 => Gemm::new(a, b, of_c),
+                1 => Gemm::new(a, groups, of_c).group_ends(&end),
+                2 => Gemm::new(a, b, of_c).gather_a(named()),
+                3 => Gemm::new(a, b, of_c).scatter_c(named()),
                 _ => {
                     let residual = Matrix::with_ld(&ones, 1, n, Order::RowMajor, ld).unwrap();
-                    let gemm = gemm.residual(residual);
-                    gemm.run(&stream, 1.0, a, b, 0.0, of_c)
+                    Gemm::new(a, b, of_c).residual(residual)
                 }
             };
+            let result = by_kernel(kernel, gemm).run(&stream);
             result.unwrap_or_else(|error| panic!("{kernel:?} {way} {ld}: {error}"));
             assert_eq!(
                 stream.download(&c).unwrap(),
@@ -239,8 +234,7 @@ fn products_of_a_single_row_have_any_leading_dimension() {
         let a = Matrix::with_ld(&ones, 1, 1, Order::RowMajor, ld).unwrap();
         let mut c = stream.zeroed::<bf16>(n / 2).unwrap();
         let of_c = MatrixMut::with_ld(&mut c, 1, n / 2, Order::RowMajor, ld).unwrap();
-        let gemm = Gemm::new();
-        gemm.run_swiglu(&stream, 1.0, a, b, of_c).unwrap();
+        Gemm::new(a, b, of_c).swiglu().run(&stream).unwrap();
         let half = stream.download(&c).unwrap();
         assert!(
             half.iter().all(|it| (it.to_f32() - 0.731).abs() < 0.01),

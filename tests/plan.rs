@@ -43,14 +43,22 @@ impl Operands {
             c: stream.upload(&c).unwrap(),
         }
     }
+
+    /// The product, of a row-major A and C, and a column-major B.
+    fn gemm(&mut self, [m, n, k]: [usize; 3]) -> Gemm<'_, bf16> {
+        Gemm::new(
+            Matrix::row_major(&self.a, m, k).unwrap(),
+            Matrix::col_major(&self.b, k, n).unwrap(),
+            MatrixMut::row_major(&mut self.c, m, n).unwrap(),
+        )
+    }
 }
 
 #[test]
 fn a_plan_runs_again_and_on_other_matrices() {
     let stream = Device::auto().stream().unwrap();
-    let gemm = Gemm::new();
     // Whole tiles, splits, rows that TMA cannot read, a C that TMA cannot store, and no k.
-    for [m, n, k] in [
+    for extents in [
         [128, 256, 64],
         [30, 40, 2000],
         [33, 64, 17],
@@ -58,31 +66,20 @@ fn a_plan_runs_again_and_on_other_matrices() {
         [8, 8, 0],
     ] {
         for beta in [0.0, 1.0, -2.0] {
-            let mut operands = [0, 1, 2].map(|seed| Operands::new(&stream, [m, n, k], beta, seed));
-            let plan = {
-                let Operands { a, b, c, .. } = &mut operands[0];
-                let (a, b) = (
-                    Matrix::row_major(&*a, m, k).unwrap(),
-                    Matrix::col_major(&*b, k, n).unwrap(),
-                );
-                let c = MatrixMut::row_major(c, m, n).unwrap();
-                gemm.plan(&stream, a, b, beta, c).unwrap()
-            };
-            for Operands { a, b, c, expected } in &mut operands {
-                let old = stream.download(&*c).unwrap();
+            let mut all = [0, 1, 2].map(|seed| Operands::new(&stream, extents, beta, seed));
+            let mut planned = all[0].gemm(extents).beta(beta);
+            let plan = planned.plan(&stream).unwrap();
+            for operands in &mut all {
+                let old = stream.download(&operands.c).unwrap();
                 for _ in 0..2 {
-                    stream.copy_from_host(&old, &mut *c).unwrap();
-                    let (a, b) = (
-                        Matrix::row_major(&*a, m, k).unwrap(),
-                        Matrix::col_major(&*b, k, n).unwrap(),
-                    );
-                    let c = MatrixMut::row_major(&mut *c, m, n).unwrap();
-                    plan.run(&gemm, &stream, 1.0, a, b, beta, c).unwrap();
+                    stream.copy_from_host(&old, &mut operands.c).unwrap();
+                    let mut gemm = operands.gemm(extents).beta(beta);
+                    plan.run(&stream, &mut gemm).unwrap();
                 }
                 assert_eq!(
-                    &stream.download(&*c).unwrap(),
-                    expected,
-                    "{m}×{n}×{k}, beta {beta}"
+                    stream.download(&operands.c).unwrap(),
+                    operands.expected,
+                    "{extents:?}, beta {beta}"
                 );
             }
         }
@@ -92,23 +89,16 @@ fn a_plan_runs_again_and_on_other_matrices() {
 #[test]
 fn a_plan_runs_with_another_bias() {
     let stream = Device::auto().stream().unwrap();
-    let (m, n, k) = (64, 128, 64);
-    let mut operands = Operands::new(&stream, [m, n, k], 0.0, 3);
-    let (a, b) = (
-        Matrix::row_major(&operands.a, m, k).unwrap(),
-        Matrix::col_major(&operands.b, k, n).unwrap(),
-    );
-    let biases = [0.0f32, 16.0].map(|bias| stream.upload(&vec![bf16::from_f32(bias); n]).unwrap());
-    let with = |bias| {
-        Gemm::new()
-            .bias(Bias::columns(bias))
-            .activation(Activation::Relu)
-    };
-    let c = MatrixMut::row_major(&mut operands.c, m, n).unwrap();
-    let plan = with(&biases[0]).plan(&stream, a, b, 0.0, c).unwrap();
+    let extents = [64, 128, 64];
+    let mut operands = Operands::new(&stream, extents, 0.0, 3);
+    let biases = [0.0, 16.0].map(|bias| stream.upload(&[bf16::from_f32(bias); 128]).unwrap());
+    fn with<'a>(bias: &'a Buffer<bf16>, operands: &'a mut Operands) -> Gemm<'a, bf16> {
+        let gemm = operands.gemm([64, 128, 64]);
+        gemm.bias(Bias::columns(bias)).activation(Activation::Relu)
+    }
+    let plan = with(&biases[0], &mut operands).plan(&stream).unwrap();
     for (bias, added) in biases.iter().zip([0.0, 16.0]) {
-        let c = MatrixMut::row_major(&mut operands.c, m, n).unwrap();
-        plan.run(&with(bias), &stream, 1.0, a, b, 0.0, c).unwrap();
+        plan.run(&stream, &mut with(bias, &mut operands)).unwrap();
         let expected = operands.expected.iter();
         let expected = expected.map(|sum| bf16::from_f32((sum.to_f32() + added).max(0.0)));
         assert_eq!(
@@ -121,14 +111,12 @@ fn a_plan_runs_with_another_bias() {
 #[test]
 fn a_plan_refuses_matrices_of_another_shape() {
     let stream = Device::cpu().stream().unwrap();
-    let gemm = Gemm::new();
     let elements = stream.zeroed::<bf16>(64 * 64 + 1).unwrap();
     let mut out = stream.zeroed::<bf16>(64 * 64).unwrap();
     let matrix = |rows, columns| Matrix::row_major(&elements, rows, columns).unwrap();
     let c = MatrixMut::row_major(&mut out, 32, 32).unwrap();
-    let plan = gemm
-        .plan(&stream, matrix(32, 32), matrix(32, 32), 0.0, c)
-        .unwrap();
+    let mut planned = Gemm::new(matrix(32, 32), matrix(32, 32), c);
+    let plan = planned.plan(&stream).unwrap();
     let shifted = Matrix::row_major(elements.slice(1..).unwrap(), 32, 32).unwrap();
     let wide = Matrix::with_ld(&elements, 32, 32, Order::RowMajor, 64).unwrap();
     for (a, beta, said) in [
@@ -142,16 +130,14 @@ fn a_plan_refuses_matrices_of_another_shape() {
         (matrix(32, 32), 1.0, "beta 1"),
     ] {
         let c = MatrixMut::row_major(&mut out, 32, 32).unwrap();
-        let refused = plan.run(&gemm, &stream, 1.0, a, matrix(32, 32), beta, c);
+        let refused = plan.run(&stream, &mut Gemm::new(a, matrix(32, 32), c).beta(beta));
         let error = refused.unwrap_err();
         assert!(matches!(error, Error::Plan { .. }));
         assert!(error.to_string().contains(said), "{error}");
     }
     let c = MatrixMut::row_major(&mut out, 16, 32).unwrap();
-    let error = plan
-        .run(&gemm, &stream, 1.0, matrix(16, 32), matrix(32, 32), 0.0, c)
-        .unwrap_err()
-        .to_string();
+    let refused = plan.run(&stream, &mut Gemm::new(matrix(16, 32), matrix(32, 32), c));
+    let error = refused.unwrap_err().to_string();
     assert!(
         error.contains("made for 32×32×32") && error.contains("run on 16×32×32"),
         "{error}"
@@ -161,7 +147,6 @@ fn a_plan_refuses_matrices_of_another_shape() {
 #[test]
 fn a_plan_for_a_batch_runs_again_and_refuses_another_batch() {
     let stream = Device::auto().stream().unwrap();
-    let gemm = Gemm::new();
     let (count, [m, n, k]) = (3, [20, 24, 32]);
     let (a, b) = (numbers(count * m * k, 1), numbers(count * k * n, 2));
     let zeros = vec![bf16::ZERO; m * n];
@@ -177,18 +162,15 @@ fn a_plan_for_a_batch_runs_again_and_refuses_another_batch() {
         MatrixBatchMut::packed(c, count, 20, 24, Order::RowMajor).unwrap()
     }
 
-    let (batch_a, batch_b) = (of_a(count), of_b(count));
-    let planned = gemm.plan_batched(&stream, batch_a, batch_b, 0.0, of_c(&mut c, count));
-    let plan = planned.unwrap();
+    let mut planned = Gemm::new(of_a(count), of_b(count), of_c(&mut c, count));
+    let plan = planned.plan(&stream).unwrap();
     for _ in 0..2 {
         stream.fill_bytes(&mut c, 0xff).unwrap();
-        let all = of_c(&mut c, count);
-        plan.run_batched(&gemm, &stream, 1.0, batch_a, batch_b, 0.0, all)
-            .unwrap();
+        let mut gemm = Gemm::new(of_a(count), of_b(count), of_c(&mut c, count));
+        plan.run(&stream, &mut gemm).unwrap();
         assert_eq!(stream.download(&c).unwrap(), expected);
     }
-    let fewer = of_c(&mut c, 2);
-    let refused = plan.run_batched(&gemm, &stream, 1.0, of_a(2), of_b(2), 0.0, fewer);
+    let refused = plan.run(&stream, &mut Gemm::new(of_a(2), of_b(2), of_c(&mut c, 2)));
     let error = refused.unwrap_err().to_string();
     assert!(
         error.contains("3 groups") && error.contains("2 groups"),

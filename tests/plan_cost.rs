@@ -43,11 +43,10 @@ fn a_planned_gemm_costs_the_host_less() -> Result<()> {
         let (a, b) = (stream.zeroed::<bf16>(m * k)?, stream.zeroed::<bf16>(k * n)?);
         let mut c = stream.zeroed::<bf16>(m * n)?;
         let (a, b) = (Matrix::row_major(&a, m, k)?, Matrix::col_major(&b, k, n)?);
-        let options = Gemm::new();
-        let plan = options.plan(&stream, a, b, 0.0, MatrixMut::row_major(&mut c, m, n)?)?;
+        let plan = Gemm::new(a, b, MatrixMut::row_major(&mut c, m, n)?).plan(&stream)?;
         let planned = cost(&stream, || {
             let c = MatrixMut::row_major(&mut c, m, n)?;
-            plan.run(&options, &stream, 1.0, a, b, 0.0, c)
+            plan.run(&stream, &mut Gemm::new(a, b, c))
         })?;
         let unplanned = cost(&stream, || {
             let c = MatrixMut::row_major(&mut c, m, n)?;

@@ -45,19 +45,15 @@ fn each_precision_is_within_its_error() {
             for precision in PRECISIONS {
                 for fused in [false, true] {
                     let mut on_c = stream.zeroed::<f32>(m * n).unwrap();
-                    let mut gemm = Gemm::new().precision(precision);
+                    let mut gemm = Gemm::new(
+                        Matrix::packed(&on_a, m, k, orders[0]).unwrap(),
+                        Matrix::packed(&on_b, k, n, orders[1]).unwrap(),
+                        MatrixMut::row_major(&mut on_c, m, n).unwrap(),
+                    );
                     if fused {
                         gemm = gemm.bias(Bias::columns(on_bias.slice(..n).unwrap()));
                     }
-                    gemm.run(
-                        &stream,
-                        1.0,
-                        Matrix::packed(&on_a, m, k, orders[0]).unwrap(),
-                        Matrix::packed(&on_b, k, n, orders[1]).unwrap(),
-                        0.0,
-                        MatrixMut::row_major(&mut on_c, m, n).unwrap(),
-                    )
-                    .unwrap();
+                    gemm.precision(precision).run(&stream).unwrap();
                     let c = stream.download(&on_c).unwrap();
                     let at = [(&a, orders[0], m, k), (&b, orders[1], k, n)].map(
                         |(elements, order, rows, columns)| {
@@ -93,10 +89,9 @@ fn other_elements_have_no_precisions() {
     let elements = stream.zeroed::<bf16>(64).unwrap();
     let mut c = stream.zeroed::<bf16>(64).unwrap();
     for precision in PRECISIONS {
-        let (a, b) = (square(&elements), square(&elements));
-        let c = MatrixMut::row_major(&mut c, 8, 8).unwrap();
-        let run = Gemm::new().precision(precision);
-        match (precision, run.run(&stream, 1.0, a, b, 0.0, c)) {
+        let (a, c) = (square(&elements), square_mut(&mut c));
+        let mut gemm = Gemm::new(a, a, c).precision(precision);
+        match (precision, gemm.run(&stream)) {
             (Precision::Exact, done) => done.unwrap(),
             (_, refused) => {
                 let error = refused.unwrap_err();
@@ -113,14 +108,12 @@ fn a_plan_is_of_one_precision() {
     let stream: Stream = Device::cpu().stream().unwrap();
     let elements = stream.zeroed::<f32>(64).unwrap();
     let mut c = stream.zeroed::<f32>(64).unwrap();
-    let (a, b) = (square(&elements), square(&elements));
-    let gemm = |precision| Gemm::new().precision(precision);
-    let c_of_plan = MatrixMut::row_major(&mut c, 8, 8).unwrap();
-    let planned = gemm(Precision::Tf32);
-    let plan = planned.plan(&stream, a, b, 0.0, c_of_plan).unwrap();
+    let a = square(&elements);
+    let mut planned = Gemm::new(a, a, square_mut(&mut c)).precision(Precision::Tf32);
+    let plan = planned.plan(&stream).unwrap();
     for precision in PRECISIONS {
-        let c = MatrixMut::row_major(&mut c, 8, 8).unwrap();
-        match plan.run(&gemm(precision), &stream, 1.0, a, b, 0.0, c) {
+        let mut gemm = Gemm::new(a, a, square_mut(&mut c)).precision(precision);
+        match plan.run(&stream, &mut gemm) {
             Ok(()) => assert_eq!(precision, Precision::Tf32),
             Err(error) => {
                 assert_ne!(precision, Precision::Tf32);
@@ -136,6 +129,10 @@ fn square<T: cutlet::DeviceData>(elements: &Buffer<T>) -> Matrix<'_, T> {
     Matrix::row_major(elements, 8, 8).unwrap()
 }
 
+fn square_mut<T: cutlet::DeviceData>(elements: &mut Buffer<T>) -> MatrixMut<'_, T> {
+    MatrixMut::row_major(elements, 8, 8).unwrap()
+}
+
 #[test]
 fn only_relu_is_computed_in_f64_and_i32() {
     let stream = Device::cpu().stream().unwrap();
@@ -148,13 +145,12 @@ fn only_relu_is_computed_in_f64_and_i32() {
         stream.zeroed::<i32>(64).unwrap(),
     );
     for activation in [Activation::Gelu, Activation::Silu] {
-        let gemm = Gemm::new().activation(activation);
-        let c_f64 = MatrixMut::row_major(&mut c.0, 8, 8).unwrap();
-        let in_f64 = gemm.run(&stream, 1.0, square(&wide), square(&wide), 0.0, c_f64);
-        let gemm = Gemm::new().activation(activation);
-        let c_i32 = MatrixMut::row_major(&mut c.1, 8, 8).unwrap();
-        let in_i32 = gemm.run(&stream, 1, square(&narrow), square(&narrow), 0, c_i32);
-        for refused in [in_f64, in_i32] {
+        let in_f64 = Gemm::new(square(&wide), square(&wide), square_mut(&mut c.0));
+        let in_i32 = Gemm::new(square(&narrow), square(&narrow), square_mut(&mut c.1));
+        for refused in [
+            in_f64.activation(activation).run(&stream),
+            in_i32.activation(activation).run(&stream),
+        ] {
             let error = refused.unwrap_err();
             assert!(matches!(error, Error::Arithmetic { .. }), "{error}");
             assert!(error.to_string().contains("only ReLU"), "{error}");

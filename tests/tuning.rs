@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, process};
 
 use cutlet::{
-    Activation, Bias, Device, Error, Gemm, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Order,
-    Plan, Precision, ProblemKey, Stream, Tuning, TuningEntry, recorded_problems,
+    Activation, Bias, Device, DeviceData, Error, Gemm, Matrix, MatrixBatch, MatrixBatchMut,
+    MatrixMut, Operand, Order, Plan, Precision, ProblemKey, Stream, Tuning, TuningEntry,
+    recorded_problems,
 };
 use half::bf16;
 
@@ -38,18 +39,38 @@ fn tuning(problem: ProblemKey, kernel: &str) -> Tuning {
     tuning
 }
 
-/// The kernel that a GEMM with these options runs, whose C is checked.
-fn kernel_of(gemm: Gemm<'_, f32>, stream: &Stream, [m, n, k]: [usize; 3]) -> &'static str {
+/// The option that a GEMM has, if any.
+enum With<'a, T: DeviceData> {
+    Nothing,
+    Estimate,
+    Kernel(&'a str),
+    Bias(Bias<'a, T>),
+}
+
+impl<'a, T: Operand> With<'a, T> {
+    fn add_to(self, gemm: Gemm<'a, T>) -> Gemm<'a, T> {
+        match self {
+            With::Nothing => gemm,
+            With::Estimate => gemm.untuned(),
+            With::Kernel(name) => gemm.instance(name),
+            With::Bias(bias) => gemm.bias(bias),
+        }
+    }
+}
+
+/// The kernel that a GEMM with this option runs, whose C is checked. A bias is of zeros.
+fn kernel_of(with: With<'_, f32>, stream: &Stream, [m, n, k]: [usize; 3]) -> &'static str {
     let numbers = |count: usize| (0..count).map(|i| (i * 7 % 11 % 3) as f32 - 1.0);
     let (a, b): (Vec<f32>, Vec<f32>) = (numbers(m * k).collect(), numbers(k * n).collect());
     let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
     let mut on_c = stream.zeroed::<f32>(m * n).unwrap();
-    let on_a = Matrix::row_major(&on_a, m, k).unwrap();
-    let on_b = Matrix::row_major(&on_b, k, n).unwrap();
-    let c = MatrixMut::row_major(&mut on_c, m, n).unwrap();
-    let plan = gemm.plan(stream, on_a, on_b, 0.0, c).unwrap();
-    let c = MatrixMut::row_major(&mut on_c, m, n).unwrap();
-    gemm.run(stream, 1.0, on_a, on_b, 0.0, c).unwrap();
+    let mut gemm = with.add_to(Gemm::new(
+        Matrix::row_major(&on_a, m, k).unwrap(),
+        Matrix::row_major(&on_b, k, n).unwrap(),
+        MatrixMut::row_major(&mut on_c, m, n).unwrap(),
+    ));
+    let plan = gemm.plan(stream).unwrap();
+    gemm.run(stream).unwrap();
     let expected = |at: usize| (0..k).map(|l| a[at / n * k + l] * b[l * n + at % n]).sum();
     let expected: Vec<f32> = (0..m * n).map(expected).collect();
     assert_eq!(stream.download(&on_c).unwrap(), expected);
@@ -58,8 +79,8 @@ fn kernel_of(gemm: Gemm<'_, f32>, stream: &Stream, [m, n, k]: [usize; 3]) -> &'s
 
 /// A kernel that is not the estimated one for a problem.
 fn another_kernel(stream: &Stream, extents: [usize; 3]) -> &'static str {
-    let (row, estimated) = (Order::RowMajor, kernel_of(Gemm::new(), stream, extents));
-    let all = Gemm::<f32>::instances::<f32>(Device::auto().backend(), row, row, Precision::Exact);
+    let (row, estimated) = (Order::RowMajor, kernel_of(With::Nothing, stream, extents));
+    let all = Gemm::<f32>::instances(Device::auto().backend(), row, row, Precision::Exact);
     let mut others = all.into_iter().filter(|name| *name != estimated);
     others
         .find(|name| {
@@ -70,10 +91,7 @@ fn another_kernel(stream: &Stream, extents: [usize; 3]) -> &'static str {
             let mut c = stream.zeroed::<f32>(64).unwrap();
             let [a, b] = [&a, &b].map(|of| Matrix::row_major(of, 8, 8).unwrap());
             let c = MatrixMut::row_major(&mut c, 8, 8).unwrap();
-            Gemm::new()
-                .instance(name)
-                .plan(stream, a, b, 0.0, c)
-                .is_ok()
+            Gemm::new(a, b, c).instance(name).plan(stream).is_ok()
         })
         .expect("there is another kernel")
 }
@@ -83,37 +101,30 @@ fn an_entry_decides_the_kernel_of_exactly_its_problem() {
     let stream = Device::cpu().stream().unwrap();
     let (extents, near) = ([40, 48, 56], [41, 48, 56]);
     let kernel = another_kernel(&stream, extents);
-    let estimated = kernel_of(Gemm::new(), &stream, near);
+    let estimated = kernel_of(With::Nothing, &stream, near);
     tuning(key(extents), kernel).install();
-    assert_eq!(kernel_of(Gemm::new(), &stream, extents), kernel);
+    assert_eq!(kernel_of(With::Nothing, &stream, extents), kernel);
     // Neither another extent, nor an epilogue, nor a lower precision is the problem.
-    assert_eq!(kernel_of(Gemm::new(), &stream, near), estimated);
+    assert_eq!(kernel_of(With::Nothing, &stream, near), estimated);
     let zeros = stream.zeroed::<f32>(48).unwrap();
-    let biased = Gemm::new().bias(Bias::columns(&zeros));
+    let biased = With::Bias(Bias::columns(&zeros));
     assert_ne!(kernel_of(biased, &stream, extents), kernel);
-    let (a, b) = (
-        stream.zeroed(40 * 56).unwrap(),
-        stream.zeroed(56 * 48).unwrap(),
-    );
+    let [a, b] = [40 * 56, 56 * 48].map(|count| stream.zeroed::<f32>(count).unwrap());
     let mut c = stream.zeroed::<f32>(40 * 48).unwrap();
-    let plan = Gemm::new().activation(Activation::Relu).plan::<f32>(
-        &stream,
+    let gemm = Gemm::new(
         Matrix::row_major(&a, 40, 56).unwrap(),
         Matrix::row_major(&b, 56, 48).unwrap(),
-        0.0,
         MatrixMut::row_major(&mut c, 40, 48).unwrap(),
     );
+    let plan = gemm.activation(Activation::Relu).plan(&stream);
     assert_ne!(plan.unwrap().kernel(), Some(kernel));
     // Other choices leave it out.
-    assert_ne!(kernel_of(Gemm::new().untuned(), &stream, extents), kernel);
-    let other = kernel_of(Gemm::new().untuned(), &stream, extents);
-    assert_eq!(
-        kernel_of(Gemm::new().instance(other), &stream, extents),
-        other
-    );
+    assert_ne!(kernel_of(With::Estimate, &stream, extents), kernel);
+    let other = kernel_of(With::Estimate, &stream, extents);
+    assert_eq!(kernel_of(With::Kernel(other), &stream, extents), other);
     // A later tuning replaces the entry.
     tuning(key(extents), other).install();
-    assert_eq!(kernel_of(Gemm::new(), &stream, extents), other);
+    assert_eq!(kernel_of(With::Nothing, &stream, extents), other);
 }
 
 /// C = A·B with a column-major C is Cᵀ = Bᵀ·Aᵀ.
@@ -123,20 +134,18 @@ fn the_key_of_a_column_major_c_is_that_of_the_transposed_product() {
     let [m, n, k] = [72, 80, 88];
     let kernel = another_kernel(&stream, [m, n, k]);
     tuning(key([m, n, k]), kernel).install();
-    let (a, b) = (stream.zeroed(m * k).unwrap(), stream.zeroed(k * n).unwrap());
+    let [a, b] = [m * k, k * n].map(|count| stream.zeroed::<f32>(count).unwrap());
     let mut c = stream.zeroed::<f32>(m * n).unwrap();
-    let plan = Gemm::new().plan::<f32>(
-        &stream,
+    let mut gemm = Gemm::new(
         Matrix::row_major(&b, k, n).unwrap().transposed(),
         Matrix::row_major(&a, m, k).unwrap().transposed(),
-        0.0,
         MatrixMut::row_major(&mut c, m, n).unwrap().transposed(),
     );
-    assert_eq!(plan.unwrap().kernel(), Some(kernel));
+    assert_eq!(gemm.plan(&stream).unwrap().kernel(), Some(kernel));
 }
 
 /// The plan of `count` products of 64×64×64, all with the same B if it is shared.
-fn batched_plan(gemm: Gemm<'_, bf16>, stream: &Stream, count: usize, shares_b: bool) -> Plan<bf16> {
+fn batched_plan(with: With<'_, bf16>, stream: &Stream, count: usize, shares_b: bool) -> Plan<bf16> {
     let size = 64 * 64;
     let elements = stream.zeroed::<bf16>(count * size).unwrap();
     let mut c = stream.zeroed::<bf16>(count * size).unwrap();
@@ -149,27 +158,26 @@ fn batched_plan(gemm: Gemm<'_, bf16>, stream: &Stream, count: usize, shares_b: b
         }
     };
     let c = MatrixBatchMut::packed(&mut c, count, 64, 64, Order::RowMajor).unwrap();
-    gemm.plan_batched(stream, a, b, 0.0, c).unwrap()
+    with.add_to(Gemm::new(a, b, c)).plan(stream).unwrap()
 }
 
 #[test]
 fn an_entry_for_a_batch_decides_the_kernel_of_exactly_its_batch() {
     let stream = Device::cpu().stream().unwrap();
-    let gemm = Gemm::<bf16>::new();
     let elements = stream.zeroed::<bf16>(3 * 64 * 64).unwrap();
     let mut c = stream.zeroed::<bf16>(3 * 64 * 64).unwrap();
     let a = MatrixBatch::packed(&elements, 3, 64, 64, Order::RowMajor).unwrap();
     let b = MatrixBatch::packed(&elements, 3, 64, 64, Order::ColMajor).unwrap();
     let batch = MatrixBatchMut::packed(&mut c, 3, 64, 64, Order::RowMajor).unwrap();
-    let key = gemm.problem_key(&stream, a, b, 0.0, batch);
-    let key = key.unwrap().expect("batches are tuned");
+    let mut gemm = Gemm::new(a, b, batch);
+    let key = gemm.problem_key(&stream).unwrap();
+    let key = key.expect("batches are tuned");
     let line = "operands=bf16 c=bf16 precision=exact m=64 n=64 k=64 batch=3 shared=none a=row b=col \
                 alignments=128,128,128 beta=0 bias=none residual=none activation=none";
     assert_eq!(key.to_string(), line);
 
     // Every candidate computes the batch in one launch.
-    let batch = MatrixBatchMut::packed(&mut c, 3, 64, 64, Order::RowMajor).unwrap();
-    let candidates = gemm.candidates(&stream, a, b, 0.0, batch).unwrap();
+    let candidates = gemm.candidates(&stream).unwrap();
     assert!(
         candidates
             .iter()
@@ -177,11 +185,11 @@ fn an_entry_for_a_batch_decides_the_kernel_of_exactly_its_batch() {
     );
     assert!(candidates.iter().any(|name| name.starts_with("mma_bf16_")));
     for name in &candidates {
-        let plan = batched_plan(gemm.instance(name), &stream, 3, false);
+        let plan = batched_plan(With::Kernel(name), &stream, 3, false);
         assert_eq!(plan.kernel(), Some(name.as_str()));
     }
 
-    let kernel = |count, shares_b| batched_plan(gemm, &stream, count, shares_b).kernel();
+    let kernel = |count, shares_b| batched_plan(With::Nothing, &stream, count, shares_b).kernel();
     let estimated = [(3, false), (4, false), (3, true), (1, false)];
     let estimated = estimated.map(|(count, shares_b)| ((count, shares_b), kernel(count, shares_b)));
     let is_another = |name: &&String| estimated.iter().all(|(_, it)| *it != Some(name.as_str()));
@@ -196,7 +204,7 @@ fn an_entry_for_a_batch_decides_the_kernel_of_exactly_its_batch() {
         assert_eq!(kernel(*count, *shares_b), *estimated, "{count} {shares_b}");
     }
     assert_eq!(
-        batched_plan(gemm.untuned(), &stream, 3, false).kernel(),
+        batched_plan(With::Estimate, &stream, 3, false).kernel(),
         estimated[0].1
     );
 }
@@ -209,9 +217,9 @@ fn an_entry_whose_kernel_does_not_solve_the_problem_is_ignored() {
         // It reads vectors, and rows of 3 elements have none.
         ([24, 3, 5], another_kernel(&stream, [24, 32, 40])),
     ] {
-        let estimated = kernel_of(Gemm::new(), &stream, extents);
+        let estimated = kernel_of(With::Nothing, &stream, extents);
         tuning(key(extents), kernel).install();
-        assert_eq!(kernel_of(Gemm::new(), &stream, extents), estimated);
+        assert_eq!(kernel_of(With::Nothing, &stream, extents), estimated);
     }
 }
 
@@ -255,7 +263,7 @@ fn entries_of_another_version_or_device_do_not_count() {
         assert!(mismatch.contains("its 1 entries are ignored"), "{mismatch}");
         assert!(tuning.merge_refusal(&device).is_some());
         tuning.install();
-        assert_ne!(kernel_of(Gemm::new(), &stream, extents), kernel);
+        assert_ne!(kernel_of(With::Nothing, &stream, extents), kernel);
     }
     // Drivers may differ, but times of two of them are not put into one file.
     fs::write(&path, text.replace(line("cuda="), "cuda=99.0")).unwrap();
@@ -297,10 +305,10 @@ fn child_with_a_file_of_the_environment() {
         return;
     }
     let stream = Device::cpu().stream().unwrap();
-    println!("kernel: {}", kernel_of(Gemm::new(), &stream, OF_CHILD));
+    println!("kernel: {}", kernel_of(With::Nothing, &stream, OF_CHILD));
     println!(
         "estimated: {}",
-        kernel_of(Gemm::new().untuned(), &stream, OF_CHILD)
+        kernel_of(With::Estimate, &stream, OF_CHILD)
     );
 }
 

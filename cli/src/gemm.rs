@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use cutlet::{Buffer, DeviceData, Matrix, MatrixMut, Stream};
+use cutlet::{Buffer, DeviceData, Gemm, Matrix, MatrixMut, Stream};
 use cutlet_host::Backend;
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
@@ -412,21 +412,19 @@ fn multiply<T: Element<D>, D: Stored>(
     data: &mut OnDevice<T, D>,
 ) -> cutlet::Result<()> {
     let [m, n, k] = args.extents();
-    let Factors { alpha, beta } = factors;
     let order = |order: Order| cutlet::Order::from(order);
-    let gemm = args.epilogue().gemm(&data.bias);
-    let gemm = match &args.kernel {
-        Some(kernel) => gemm.instance(kernel),
-        None => gemm,
-    };
-    gemm.precision(args.precision.into()).run(
-        stream,
-        alpha,
+    let gemm = Gemm::new(
         Matrix::packed(&data.a, m, k, order(args.a))?,
         Matrix::packed(&data.b, k, n, order(args.b))?,
-        beta,
         MatrixMut::packed(&mut data.c, m, n, order(args.c))?,
-    )
+    );
+    let gemm = args.epilogue().fuse(gemm, &data.bias);
+    let gemm = gemm.alpha(factors.alpha).beta(factors.beta);
+    let mut gemm = gemm.precision(args.precision.into());
+    if let Some(kernel) = &args.kernel {
+        gemm = gemm.instance(kernel);
+    }
+    gemm.run(stream)
 }
 
 /// The time of cuBLASLt for the same product, by the algorithm that it chooses; `None` where there is no cuBLAS, no GPU

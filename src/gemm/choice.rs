@@ -4,6 +4,7 @@
 pub mod correction;
 pub mod cost;
 pub mod decomposition;
+pub mod device_speed;
 pub mod measured;
 
 use std::ptr;

@@ -9,7 +9,7 @@ pub use cutlet_kernels::gemm::epilogue::Activation;
 use cutlet_kernels::gemm::epilogue::{Accumulator, BiasAlong};
 
 use crate::matrix::{addresses, alignment, disjoint, in_stream};
-use crate::{Error, Matrix, Order, Result};
+use crate::{Error, Matrix, MatrixMut, Order, Result};
 
 /// Numbers that are added to the product: one for each row of C, or one for each column.
 #[derive(Debug)]
@@ -51,15 +51,17 @@ impl<D: DeviceData> Clone for Bias<'_, D> {
 }
 impl<D: DeviceData> Copy for Bias<'_, D> {}
 
+/// The operation that gates a product, where no kernel fuses it: from the product to C.
+pub type Gate<D> = fn(&Stream, Matrix<'_, D>, MatrixMut<'_, D>) -> Result<()>;
+
 /// What is fused with a product besides its factors.
 #[derive(Debug)]
 pub struct EpilogueArgs<'a, D: DeviceData> {
     pub bias: Option<Bias<'a, D>>,
     pub residual: Option<Matrix<'a, D>>,
     pub activation: Option<Activation>,
-    /// Whether the product's columns are gates and ups by turns: C is `silu(alpha·gate) · (alpha·up)`, and has half as
-    /// many columns.
-    pub is_gated: bool,
+    /// The gate, if the product's columns are gates and ups by turns. C has half as many columns.
+    pub gate: Option<Gate<D>>,
 }
 
 impl<D: DeviceData> Default for EpilogueArgs<'_, D> {
@@ -68,7 +70,7 @@ impl<D: DeviceData> Default for EpilogueArgs<'_, D> {
             bias: None,
             residual: None,
             activation: None,
-            is_gated: false,
+            gate: None,
         }
     }
 }
@@ -88,9 +90,9 @@ impl<D: DeviceData> EpilogueArgs<'_, D> {
 
     /// The columns of B for a C of so many columns.
     pub fn columns_of_b(&self, columns: usize) -> usize {
-        match self.is_gated {
-            false => columns,
-            true => 2 * columns,
+        match self.gate {
+            None => columns,
+            Some(_) => 2 * columns,
         }
     }
 
@@ -207,7 +209,7 @@ impl<D: DeviceData> EpilogueArgs<'_, D> {
                 .residual
                 .map(|it| (it.order(), it.ld(), alignment(it.view.address()))),
             activation: self.activation,
-            is_gated: self.is_gated,
+            is_gated: self.gate.is_some(),
         }
     }
 }

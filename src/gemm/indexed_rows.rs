@@ -6,12 +6,12 @@ use std::ops::Range;
 use cutlet_host::{Device, IntoView, Stream, View};
 use cutlet_kernels::gemm::named_rows;
 
-use crate::Result;
 use crate::matrix::{addresses, in_stream, pointer, pointer_mut};
 use crate::rows::{Index, IndexView, Misses, OutOfRange};
+use crate::{Error, Result};
 
-/// Indices of rows for [`Gemm::run_gathered`](crate::Gemm::run_gathered) and its like, and the report of indices that
-/// are no rows of their table.
+/// Indices of rows for [`Gemm::gather_a`](crate::Gemm::gather_a) and [`Gemm::scatter_c`](crate::Gemm::scatter_c), and the
+/// report of indices that are no rows of their table.
 ///
 /// A product does not wait, and can be captured in a graph. [`check`](Self::check) waits, and reports bad indices. A
 /// graph also writes the report, so the `IndexedRows` must outlive the graph.
@@ -136,7 +136,24 @@ pub enum Rows<'a> {
     OfC(RowIndices<'a>),
 }
 
-impl Rows<'_> {
+impl<'a> Rows<'a> {
+    /// Those of a description's tables. Refuses a product with two tables.
+    pub fn of(
+        gathered: &Option<RowIndices<'a>>,
+        scattered: &Option<RowIndices<'a>>,
+    ) -> Result<Self> {
+        match (gathered, scattered) {
+            (None, None) => Ok(Rows::Own),
+            (Some(rows), None) => Ok(Rows::OfA(rows.clone())),
+            (None, Some(rows)) => Ok(Rows::OfC(rows.clone())),
+            (Some(_), Some(_)) => Err(Error::Extents {
+                operation: "gemm",
+                found: "the rows of both A and C are those of tables; gather A first, or scatter C afterwards"
+                    .to_string(),
+            }),
+        }
+    }
+
     /// Whether the product has the rows of A, and so has C.
     pub fn are_own(&self) -> bool {
         matches!(self, Rows::Own)

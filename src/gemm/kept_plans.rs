@@ -8,7 +8,7 @@ use cutlet_host::Stream;
 
 use super::operand::Operand;
 use super::problem::{Problem, ProblemShape};
-use super::registry::{Choice, Chosen};
+use super::registry::{Choice, LaunchPlan};
 use super::tuning_file::installed;
 use crate::Result;
 
@@ -27,7 +27,7 @@ struct Key {
 }
 
 /// A stream's plans for these element types.
-struct KeptPlans<T: Operand, D: DeviceData>(Mutex<HashMap<Key, Arc<Chosen<T, D>>>>);
+struct KeptPlans<T: Operand, D: DeviceData>(Mutex<HashMap<Key, Arc<LaunchPlan<T, D>>>>);
 
 impl<T: Operand, D: DeviceData> Default for KeptPlans<T, D> {
     fn default() -> Self {
@@ -41,8 +41,8 @@ pub fn kept_or<T: Operand, D: DeviceData>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     choice: Choice<'_>,
-    plan: impl FnOnce() -> Result<Option<Chosen<T, D>>>,
-) -> Result<Option<Arc<Chosen<T, D>>>> {
+    plan: impl FnOnce() -> Result<Option<LaunchPlan<T, D>>>,
+) -> Result<Option<Arc<LaunchPlan<T, D>>>> {
     let is_tuned = match choice {
         Choice::Named(_) => return Ok(plan()?.map(Arc::new)),
         Choice::Tuned => true,
@@ -77,8 +77,7 @@ mod tests {
     use cutlet_host::Device;
 
     use super::*;
-    use crate::gemm::epilogue::EpilogueArgs;
-    use crate::{Element, Matrix, MatrixMut};
+    use crate::{Element, Gemm, Matrix, MatrixMut};
 
     /// Multiplies square matrices of these extents, one after the other, with plans that the stream keeps. How many
     /// plans are made.
@@ -87,7 +86,7 @@ mod tests {
             stream: &Stream,
             problem: &Problem<'_, T>,
             choice: Choice<'_>,
-        ) -> Result<Chosen<T, T>> {
+        ) -> Result<LaunchPlan<T, T>> {
             T::plan(stream, problem, choice)
         }
         let stream = Device::cpu().stream().unwrap();
@@ -97,14 +96,14 @@ mod tests {
             let mut c = stream.zeroed::<f32>(extent * extent).unwrap();
             let ab = Matrix::row_major(&ones, extent, extent).unwrap();
             let to_c = MatrixMut::row_major(&mut c, extent, extent).unwrap();
-            let epilogue = EpilogueArgs::default();
-            let problem = Problem::new(&stream, 1.0, ab, ab, 0.0, to_c, epilogue).unwrap();
+            let mut gemm = Gemm::new(ab, ab, to_c);
+            let problem = Problem::new(&stream, &mut gemm).unwrap();
             let chosen = kept_or(&stream, &problem, choice, || {
                 made.set(made.get() + 1);
                 plan(&stream, &problem, choice).map(Some)
             });
-            let launch = &chosen.unwrap().unwrap().launch;
-            launch.launch(&stream, problem).unwrap();
+            let plan = chosen.unwrap().unwrap();
+            plan.launch(&stream, problem).unwrap();
             let expected = vec![extent as f32; extent * extent];
             assert_eq!(stream.download(&c).unwrap(), expected);
         }
@@ -120,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_named_kernel_is_not_kept() {
-        let names = crate::Gemm::<f32>::instances::<f32>(
+        let names = Gemm::<f32>::instances(
             cutlet_host::Backend::Cpu,
             crate::Order::RowMajor,
             crate::Order::RowMajor,

@@ -7,9 +7,9 @@ use cutlet_host::{Device, Stream};
 
 use super::operand::Operand;
 use super::problem::{Problem, ProblemShape};
-use super::registry::{Choice, Chosen};
+use super::registry::{Choice, LaunchPlan};
 use super::{Element, Gemm};
-use crate::{Error, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Result};
+use crate::{Error, Result};
 
 /// A GEMM whose kernel is chosen and whose launch is prepared. [`Gemm::plan`] makes it.
 ///
@@ -30,11 +30,10 @@ use crate::{Error, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Result};
 /// let mut c = stream.zeroed::<f32>(4)?;
 /// let (a, b) = (Matrix::row_major(&a, 2, 2)?, Matrix::row_major(&b, 2, 2)?);
 ///
-/// let gemm = Gemm::new();
-/// let plan = gemm.plan(&stream, a, b, 0.0, MatrixMut::row_major(&mut c, 2, 2)?)?;
+/// let mut gemm = Gemm::new(a, b, MatrixMut::row_major(&mut c, 2, 2)?);
+/// let plan = gemm.plan(&stream)?;
 /// for _ in 0..3 {
-///     let c = MatrixMut::row_major(&mut c, 2, 2)?;
-///     plan.run(&gemm, &stream, 1.0, a, b, 0.0, c)?;
+///     plan.run(&stream, &mut gemm)?;
 /// }
 /// assert_eq!(stream.download(&c)?, [1.0, 4.0, 3.0, 8.0]);
 /// # Ok::<(), cutlet::Error>(())
@@ -43,7 +42,7 @@ pub struct Plan<T: Operand, D: DeviceData = T> {
     device: Device,
     shape: ProblemShape,
     /// None if C has no elements.
-    chosen: Option<Chosen<T, D>>,
+    chosen: Option<LaunchPlan<T, D>>,
 }
 
 impl<T: Operand, D: DeviceData> fmt::Debug for Plan<T, D> {
@@ -58,7 +57,7 @@ pub(super) fn choose<T: Element<D>, D: DeviceData>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     choice: Choice<'_>,
-) -> Result<Option<Chosen<T, D>>> {
+) -> Result<Option<LaunchPlan<T, D>>> {
     match problem.is_empty() {
         true => Ok(None),
         false => T::plan(stream, problem, choice).map(Some),
@@ -85,67 +84,19 @@ impl<T: Element<D>, D: DeviceData> Plan<T, D> {
         self.chosen.as_ref()?.kernel
     }
 
-    /// `C = activation(alpha·A·B + beta·R + bias)`, with the bias, the residual, the activation and the
-    /// precision of `gemm`.
+    /// Enqueues a GEMM of the plan's shape. Its [`instance`](Gemm::instance) plays no part.
     ///
     /// # Errors
     /// [`Error::Plan`](crate::Error::Plan) if the shape of the matrices is not the plan's. `beta` counts as 0, as 1 or
     /// as any other number, and this kind of `beta` must be the plan's, too. Otherwise as [`Gemm::run`].
-    #[expect(clippy::too_many_arguments, reason = "they are BLAS's")]
-    pub fn run(
-        &self,
-        gemm: &Gemm<'_, D>,
-        stream: &Stream,
-        alpha: T::Factor,
-        a: Matrix<'_, T>,
-        b: Matrix<'_, T>,
-        beta: T::Factor,
-        c: MatrixMut<'_, D>,
-    ) -> Result<()> {
+    pub fn run(&self, stream: &Stream, gemm: &mut Gemm<'_, T, D>) -> Result<()> {
         self.check_device(stream)?;
-        let problem = gemm.problem(stream, alpha, a, b, beta, c)?;
+        let problem = Problem::new(stream, gemm)?;
         self.shape.check(&problem.shape())?;
-        self.launch(stream, problem)
-    }
-
-    /// [`run`](Self::run) for each of a batch of products. [`Gemm::plan_batched`] makes such plans.
-    ///
-    /// ```
-    /// use cutlet::{Device, Gemm, MatrixBatch, MatrixBatchMut, Order};
-    ///
-    /// let stream = Device::auto().stream()?;
-    /// let a = stream.upload(&[1.0f32; 3 * 2 * 4])?; // 3 of 2×4
-    /// let b = stream.upload(&[0.5f32; 3 * 4 * 5])?; // 3 of 4×5
-    /// let mut c = stream.zeroed::<f32>(3 * 2 * 5)?;
-    /// let a = MatrixBatch::packed(&a, 3, 2, 4, Order::RowMajor)?;
-    /// let b = MatrixBatch::packed(&b, 3, 4, 5, Order::RowMajor)?;
-    ///
-    /// let gemm = Gemm::new();
-    /// let products = MatrixBatchMut::packed(&mut c, 3, 2, 5, Order::RowMajor)?;
-    /// let plan = gemm.plan_batched(&stream, a, b, 0.0, products)?;
-    /// let products = MatrixBatchMut::packed(&mut c, 3, 2, 5, Order::RowMajor)?;
-    /// plan.run_batched(&gemm, &stream, 1.0, a, b, 0.0, products)?;
-    /// assert_eq!(stream.download(&c)?, [2.0; 30]);
-    /// # Ok::<(), cutlet::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// As [`run`](Self::run) and [`Gemm::run_batched`].
-    #[expect(clippy::too_many_arguments, reason = "they are BLAS's")]
-    pub fn run_batched(
-        &self,
-        gemm: &Gemm<'_, D>,
-        stream: &Stream,
-        alpha: T::Factor,
-        a: MatrixBatch<'_, T>,
-        b: MatrixBatch<'_, T>,
-        beta: T::Factor,
-        c: MatrixBatchMut<'_, D>,
-    ) -> Result<()> {
-        self.check_device(stream)?;
-        let problem = gemm.batch(stream, alpha, a, b, beta, c)?;
-        self.shape.check(&problem.shape())?;
-        self.launch(stream, problem)
+        match &self.chosen {
+            Some(chosen) => chosen.launch(stream, problem),
+            None => Ok(()),
+        }
     }
 
     /// Refuses a stream of another device than the plan's.
@@ -158,13 +109,5 @@ impl<T: Element<D>, D: DeviceData> Plan<T, D> {
             found: self.device.name().to_string(),
             expected: stream.device().name().to_string(),
         }))
-    }
-
-    /// Launches a problem of the plan's shape.
-    pub(super) fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()> {
-        match &self.chosen {
-            Some(chosen) => chosen.launch.launch(stream, problem),
-            None => Ok(()),
-        }
     }
 }

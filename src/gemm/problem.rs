@@ -10,12 +10,13 @@ use cutlet_kernels::gemm::epilogue::{
     Accumulator, AnyActivation, BiasAlong, ElementC, Fused, Linear, Then,
 };
 
+use super::description::Gemm;
 use super::epilogue::{Bias, EpilogueArgs, EpilogueShape};
 use super::indexed_rows::{Rows, RowsShape};
 use super::operand::Operand;
 use super::precision::Precision;
 use crate::matrix::{alignment, disjoint, in_stream, pointer};
-use crate::{Error, MAX_EXTENT, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Order, Result};
+use crate::{Error, MAX_EXTENT, Matrix, MatrixBatch, MatrixMut, Order, Result};
 
 /// `C = epilogue(alpha·A·B + beta·R)`, where C is row-major.
 #[derive(Debug)]
@@ -32,229 +33,61 @@ pub struct Problem<'a, T: Operand, D: DeviceData = T> {
 }
 
 impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
-    /// The problem of these operands, with a row-major C. Refuses operands that do not fit each other, or that work in
-    /// `stream` may not use.
-    pub fn new(
-        stream: &Stream,
-        alpha: T::Factor,
-        a: Matrix<'a, T>,
-        b: Matrix<'a, T>,
-        beta: T::Factor,
-        c: MatrixMut<'a, D>,
-        epilogue: EpilogueArgs<'a, D>,
-    ) -> Result<Self> {
-        let problem = Self::in_given_orders(stream, alpha, a, b, beta, c, epilogue)?;
-        Ok(problem.with_row_major_c())
-    }
-
-    /// As [`new`](Self::new), with the operands in the caller's orders.
-    pub fn in_given_orders(
-        stream: &Stream,
-        alpha: T::Factor,
-        a: Matrix<'a, T>,
-        b: Matrix<'a, T>,
-        beta: T::Factor,
-        c: MatrixMut<'a, D>,
-        epilogue: EpilogueArgs<'a, D>,
-    ) -> Result<Self> {
-        let addresses = [a.addresses(), b.addresses(), c.addresses()];
-        Self::checked(stream, alpha, a, b, beta, c, epilogue, Rows::Own, addresses)
-    }
-
-    /// The problem of the operands that have these addresses.
-    #[expect(clippy::too_many_arguments, reason = "they are BLAS's")]
-    fn checked(
-        stream: &Stream,
-        alpha: T::Factor,
-        a: Matrix<'a, T>,
-        b: Matrix<'a, T>,
-        beta: T::Factor,
-        c: MatrixMut<'a, D>,
-        epilogue: EpilogueArgs<'a, D>,
-        rows: Rows<'a>,
-        [addresses_a, addresses_b, addresses_c]: [Range<u64>; 3],
-    ) -> Result<Self> {
-        let agree = |what: &str, left: usize, right: usize| {
-            if left == right {
-                return Ok(());
-            }
-            refuse(format!("{what} are {left} and {right}; make them agree"))
-        };
-        let m = match &rows {
-            Rows::Own => {
-                agree("the rows of A and C", a.rows(), c.rows())?;
-                c.rows()
-            }
-            Rows::OfA(rows) => {
-                agree("the indices and the rows of C", rows.len(), c.rows())?;
-                c.rows()
-            }
-            Rows::OfC(rows) => {
-                agree("the rows of A and the indices", a.rows(), rows.len())?;
-                a.rows()
-            }
-        };
-        if let Rows::OfA(rows) | Rows::OfC(rows) = &rows {
-            rows.in_stream(stream)?;
-            disjoint("gemm", "the indices", rows.addresses(), addresses_c.clone())?;
-        }
-        agree("the columns of A and the rows of B", a.columns(), b.rows())?;
-        let what = match epilogue.is_gated {
-            false => "the columns of B and C",
-            true => "the columns of B, and twice those of C,",
-        };
-        agree(what, b.columns(), epilogue.columns_of_b(c.columns()))?;
-        in_stream("gemm", stream, "A", a.view)?;
-        in_stream("gemm", stream, "B", b.view)?;
-        in_stream("gemm", stream, "C", c.view.view())?;
-        epilogue.in_stream(stream)?;
-        disjoint("gemm", "A", addresses_a, addresses_c.clone())?;
-        disjoint("gemm", "B", addresses_b, addresses_c.clone())?;
-        epilogue.check(m, c.columns(), addresses_c)?;
-        epilogue.check_arithmetic::<T::Factor>()?;
-
-        // With k = 0 the product is 0, even if alpha is infinite or NaN.
-        let alpha = if a.columns() == 0 {
-            T::Factor::ZERO
-        } else {
-            alpha
-        };
-        Ok(Problem {
-            alpha,
-            a: a.with_wide_run(),
-            b: b.with_wide_run(),
-            beta,
-            c: c.with_wide_run(),
-            precision: Precision::Exact,
-            epilogue,
-            groups: Groups::ONE,
-            rows,
+    /// The problem of a description, with a row-major C. Refuses operands that do not fit each other, or that work in
+    /// `stream` may not use, and arithmetic that the types do not have.
+    pub fn new(stream: &Stream, gemm: &'a mut Gemm<'_, T, D>) -> Result<Self> {
+        let problem = Self::in_given_orders(stream, gemm)?;
+        // Groups, tables and gates are of rows, and stay so.
+        let is_of_rows = problem.groups.have_sizes()
+            || !problem.rows.are_own()
+            || problem.epilogue.gate.is_some();
+        Ok(match is_of_rows {
+            true => problem,
+            false => problem.with_row_major_c(),
         })
     }
 
-    /// The problem in which the rows of a table, A or C, are named by indices. All three matrices but B must be
-    /// row-major, because rows are copied. Refuses a residual of a scattered product, and what [`new`](Self::new)
-    /// refuses.
-    #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the rows")]
-    pub fn with_rows(
-        stream: &Stream,
-        alpha: T::Factor,
-        a: Matrix<'a, T>,
-        b: Matrix<'a, T>,
-        beta: T::Factor,
-        c: MatrixMut<'a, D>,
-        epilogue: EpilogueArgs<'a, D>,
-        rows: Rows<'a>,
-    ) -> Result<Self> {
-        check_orders(a.order(), c.order())?;
-        if matches!(rows, Rows::OfC(_)) && epilogue.residual.is_some() {
-            return refuse(
-                "a scattered product has no residual; use the table, and `beta`".to_string(),
-            );
-        }
-        let addresses = [a.addresses(), b.addresses(), c.addresses()];
-        Self::checked(stream, alpha, a, b, beta, c, epilogue, rows, addresses)
-    }
+    /// As [`new`](Self::new), with the operands in the caller's orders.
+    pub fn in_given_orders(stream: &Stream, gemm: &'a mut Gemm<'_, T, D>) -> Result<Self> {
+        gemm.precision.check::<T>()?;
+        gemm.epilogue.check_arithmetic::<T::Factor>()?;
+        let rows = Rows::of(&gemm.gathered, &gemm.scattered)?;
+        let batches = Batches::of(gemm)?;
+        check_rows(gemm, &rows)?;
 
-    /// The problems of a batch. Refuses batches of different lengths, and what [`new`](Self::new) refuses.
-    pub fn batched(
-        stream: &Stream,
-        alpha: T::Factor,
-        a: MatrixBatch<'a, T>,
-        b: MatrixBatch<'a, T>,
-        beta: T::Factor,
-        c: MatrixBatchMut<'a, D>,
-        epilogue: EpilogueArgs<'a, D>,
-    ) -> Result<Self> {
-        let (sizes, rows) = (Sizes::None, Rows::Own);
-        let problem = Self::in_groups(stream, alpha, a, b, beta, c, epilogue, sizes, rows)?;
-        Ok(problem.with_row_major_c())
-    }
-
-    /// The problems of groups of rows: a batch, of which each A and C has rows of its own. C must be row-major, because
-    /// groups have rows. Refuses other sizes than one for each B, and what [`batched`](Self::batched) refuses.
-    #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the groups")]
-    pub fn grouped(
-        stream: &Stream,
-        alpha: T::Factor,
-        a: MatrixBatch<'a, T>,
-        b: MatrixBatch<'a, T>,
-        beta: T::Factor,
-        c: MatrixBatchMut<'a, D>,
-        epilogue: EpilogueArgs<'a, D>,
-        sizes: Sizes<'a>,
-        rows: Rows<'a>,
-    ) -> Result<Self> {
-        if !rows.are_own() {
-            check_orders(a.first.order(), c.first.order())?;
+        let epilogue = gemm.epilogue;
+        let Batches { a, b, c, groups } = batches;
+        let m = check_extents(&a.first, &b.first, &gemm.c.first, &rows, &epilogue)?;
+        if let Rows::OfA(rows) | Rows::OfC(rows) = &rows {
+            rows.in_stream(stream)?;
+            disjoint("gemm", "the indices", rows.addresses(), c.clone())?;
         }
-        let problem = Self::in_groups(stream, alpha, a, b, beta, c, epilogue, sizes, rows)?;
-        if let Sizes::Ends(sizes) | Sizes::Counts(sizes) = sizes {
+        if let Sizes::Ends(sizes) | Sizes::Counts(sizes) = groups.sizes {
             in_stream("gemm", stream, "the sizes of groups", sizes)?;
-            if sizes.len() != problem.groups.count {
-                return refuse(format!(
-                    "there are {} sizes of groups, and {} matrices B; make them agree",
-                    sizes.len(),
-                    problem.groups.count
-                ));
-            }
         }
-        if problem.c.order() != Order::RowMajor {
-            return refuse("C is column-major, and groups have rows; make C row-major".to_string());
-        }
-        Ok(problem)
-    }
+        in_stream("gemm", stream, "A", a.first.view)?;
+        in_stream("gemm", stream, "B", b.first.view)?;
+        in_stream("gemm", stream, "C", gemm.c.first.view.view())?;
+        epilogue.in_stream(stream)?;
+        disjoint("gemm", "A", a.addresses(), c.clone())?;
+        disjoint("gemm", "B", b.addresses(), c.clone())?;
+        epilogue.check(m, gemm.c.columns(), c)?;
 
-    /// The problems of groups, with the operands in the caller's orders.
-    #[expect(clippy::too_many_arguments, reason = "they are BLAS's, and the groups")]
-    fn in_groups(
-        stream: &Stream,
-        alpha: T::Factor,
-        a: MatrixBatch<'a, T>,
-        b: MatrixBatch<'a, T>,
-        beta: T::Factor,
-        c: MatrixBatchMut<'a, D>,
-        epilogue: EpilogueArgs<'a, D>,
-        sizes: Sizes<'a>,
-        rows: Rows<'a>,
-    ) -> Result<Self> {
-        let counts = [a.count(), b.count(), c.count()];
-        let [count, ..] = counts;
-        if counts != [count; 3] {
-            let [a, b, c] = counts;
-            return refuse(format!(
-                "there are {a} matrices A, {b} matrices B and {c} matrices C; make them agree"
-            ));
-        }
-        let (products, whole) = match sizes {
-            Sizes::Ends(_) => ("groups", "a grouped product"),
-            Sizes::None | Sizes::Counts(_) => ("products", "a batch"),
-        };
-        if count > MAX_EXTENT {
-            return refuse(format!(
-                "there are {count} {products}; {whole} has at most {MAX_EXTENT}"
-            ));
-        }
-        let is_one = count == 1 && matches!(sizes, Sizes::None);
-        if epilogue.residual.is_some() && !is_one {
-            return refuse(format!("{whole} has no residual; use C, and `beta`"));
-        }
-        let addresses = [a.addresses(), b.addresses(), c.addresses()];
-        let strides = [a.taken_stride(), b.taken_stride(), c.taken_stride()];
-        let groups = Groups {
-            count,
-            strides,
-            sizes,
-        };
-        let (a, b, c) = (a.first, b.first, c.first);
-        let problem = Self::checked(stream, alpha, a, b, beta, c, epilogue, rows, addresses)?;
-        Ok(Problem { groups, ..problem })
-    }
-
-    /// The problem in this precision. Refuses a precision that the operands' type does not have.
-    pub fn in_precision(self, precision: Precision) -> Result<Self> {
-        precision.check::<T>()?;
-        Ok(Problem { precision, ..self })
+        Ok(Problem {
+            // With k = 0 the product is 0, even if alpha is infinite or NaN.
+            alpha: match a.columns() {
+                0 => T::Factor::ZERO,
+                _ => gemm.alpha,
+            },
+            a: a.first.with_wide_run(),
+            b: b.first.with_wide_run(),
+            beta: gemm.beta,
+            precision: gemm.precision,
+            c: gemm.c.first.reborrow().with_wide_run(),
+            epilogue,
+            groups,
+            rows,
+        })
     }
 
     fn with_row_major_c(self) -> Self {
@@ -314,15 +147,135 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
     }
 }
 
-/// Refuses a table, or the other matrix beside B, that is column-major.
-fn check_orders(a: Order, c: Order) -> Result<()> {
-    match [a, c] {
-        [Order::RowMajor, Order::RowMajor] => Ok(()),
-        _ => refuse(
+/// A description's operands as batches of as many matrices, and its groups.
+struct Batches<'a, T: Operand> {
+    a: MatrixBatch<'a, T>,
+    b: MatrixBatch<'a, T>,
+    /// The addresses of C.
+    c: Range<u64>,
+    groups: Groups<'a>,
+}
+
+impl<'a, T: Operand> Batches<'a, T> {
+    /// Refuses batches of different lengths, too many groups, and other sizes than one for each B.
+    fn of<D: DeviceData>(gemm: &Gemm<'a, T, D>) -> Result<Self> {
+        let Gemm { a, b, c, sizes, .. } = gemm;
+        let (mut a, b, sizes) = (*a, *b, *sizes);
+        let mut counts = [a.count(), b.count(), c.count()];
+        if let (Sizes::Ends(_), [1, count, 1]) = (sizes, counts) {
+            // All groups lie in one A and one C.
+            a = MatrixBatch::repeated(a.first, count);
+            counts = [count; 3];
+        }
+        let [count, ..] = counts;
+        if counts != [count; 3] {
+            let [a, b, c] = counts;
+            return refuse(format!(
+                "there are {a} matrices A, {b} matrices B and {c} matrices C; make them agree"
+            ));
+        }
+        let (products, whole) = match sizes {
+            Sizes::Ends(_) => ("groups", "a grouped product"),
+            Sizes::None | Sizes::Counts(_) => ("products", "a batch"),
+        };
+        if count > MAX_EXTENT {
+            return refuse(format!(
+                "there are {count} {products}; {whole} has at most {MAX_EXTENT}"
+            ));
+        }
+        let is_one = count == 1 && matches!(sizes, Sizes::None);
+        if gemm.epilogue.residual.is_some() && !is_one {
+            return refuse(format!("{whole} has no residual; use C, and `beta`"));
+        }
+        if let Sizes::Ends(sizes) | Sizes::Counts(sizes) = sizes
+            && sizes.len() != count
+        {
+            return refuse(format!(
+                "there are {} sizes of groups, and {count} matrices B; make them agree",
+                sizes.len()
+            ));
+        }
+        Ok(Batches {
+            a,
+            b,
+            c: c.addresses(),
+            groups: Groups {
+                count,
+                strides: [a.taken_stride(), b.taken_stride(), c.taken_stride()],
+                sizes,
+            },
+        })
+    }
+}
+
+/// Refuses a column-major matrix whose rows mean something, and gates beside other epilogues.
+fn check_rows<T: Operand, D: DeviceData>(gemm: &Gemm<'_, T, D>, rows: &Rows<'_>) -> Result<()> {
+    let (a, c) = (gemm.a.first.order(), gemm.c.first.order());
+    if !rows.are_own() && [a, c] != [Order::RowMajor; 2] {
+        return refuse(
             "the rows of a table are copied, and A or C is column-major; make both row-major"
                 .to_string(),
-        ),
+        );
     }
+    if matches!(rows, Rows::OfC(_)) && gemm.epilogue.residual.is_some() {
+        return refuse(
+            "a scattered product has no residual; use the table, and `beta`".to_string(),
+        );
+    }
+    let is_gated = gemm.epilogue.gate.is_some();
+    if c == Order::ColMajor && (is_gated || !matches!(gemm.sizes, Sizes::None)) {
+        let what = if is_gated { "gates" } else { "groups" };
+        return refuse(format!(
+            "C is column-major, and {what} have rows; make C row-major"
+        ));
+    }
+    let is_gate_alone =
+        gemm.epilogue.are_none() && gemm.beta == T::Factor::ZERO && !matches!(rows, Rows::OfC(_));
+    match is_gated && !is_gate_alone {
+        true => Err(Error::Arithmetic {
+            asked: "a gated product with a beta, a bias, a residual, an activation or a table of C"
+                .to_string(),
+            found: "SwiGLU is applied to the product alone; multiply, and then use `swiglu`",
+        }),
+        false => Ok(()),
+    }
+}
+
+/// Refuses extents that do not agree. Returns the rows of the product.
+fn check_extents<T: Operand, D: DeviceData>(
+    a: &Matrix<'_, T>,
+    b: &Matrix<'_, T>,
+    c: &MatrixMut<'_, D>,
+    rows: &Rows<'_>,
+    epilogue: &EpilogueArgs<'_, D>,
+) -> Result<usize> {
+    let agree = |what: &str, left: usize, right: usize| {
+        if left == right {
+            return Ok(());
+        }
+        refuse(format!("{what} are {left} and {right}; make them agree"))
+    };
+    let m = match rows {
+        Rows::Own => {
+            agree("the rows of A and C", a.rows(), c.rows())?;
+            c.rows()
+        }
+        Rows::OfA(rows) => {
+            agree("the indices and the rows of C", rows.len(), c.rows())?;
+            c.rows()
+        }
+        Rows::OfC(rows) => {
+            agree("the rows of A and the indices", a.rows(), rows.len())?;
+            a.rows()
+        }
+    };
+    agree("the columns of A and the rows of B", a.columns(), b.rows())?;
+    let what = match epilogue.gate {
+        None => "the columns of B and C",
+        Some(_) => "the columns of B, and twice those of C,",
+    };
+    agree(what, b.columns(), epilogue.columns_of_b(c.columns()))?;
+    Ok(m)
 }
 
 /// Refuses operands because of what was found.

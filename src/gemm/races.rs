@@ -27,8 +27,9 @@ impl<T: Operand, D: DeviceData> Problem<'_, T, D> {
         }
         if let Sizes::Ends(ends) = self.groups.sizes {
             let function = stream.device().load(&PTX, &expect_increasing_ends)?;
+            let (rows, ..) = self.extents();
             // SAFETY: the ends were checked with the problem. There is one for each group.
-            unsafe { stream.launch(&function, 1, (ends, ends.len(), self.c.rows() as i64))? };
+            unsafe { stream.launch(&function, 1, (ends, ends.len(), rows as i64))? };
         }
         if let Rows::OfC(rows) = &self.rows
             && self.beta != T::Factor::ZERO
@@ -47,7 +48,7 @@ impl<T: Operand, D: DeviceData> Problem<'_, T, D> {
     }
 }
 
-/// Panics if an end is less than the one before. Ends are cut off at C's rows, as the products do.
+/// Panics if an end is less than the one before. Ends are cut off at the product's rows, as kernels do.
 ///
 /// # Safety
 /// There must be so many ends.

@@ -3,7 +3,6 @@
 use cutlet_device::{DeviceData, Kernel};
 use cutlet_host::{Backend, Device, Stream};
 
-use super::Activation;
 use super::choice::decomposition::Decomposition;
 use super::element_type::ElementType;
 use super::indexed_rows::Rows;
@@ -11,6 +10,7 @@ use super::operand::Operand;
 use super::precision::Precision;
 use super::problem::{Problem, ProblemShape};
 use super::tuning_file::installed;
+use super::{Activation, gated};
 use crate::{Error, Order, Result};
 
 /// A family of kernels that multiplies matrices of `T` into a C of `D`.
@@ -21,6 +21,11 @@ pub trait Family<T: Operand, D: DeviceData>: Sync {
     /// Whether the family has kernels for products of all extents.
     fn is_general(&self) -> bool {
         true
+    }
+
+    /// Whether some of the family's kernels fuse gates.
+    fn fuses_gates(&self) -> bool {
+        false
     }
 
     /// Refuses a device that cannot run the family's kernels.
@@ -47,17 +52,7 @@ pub trait Family<T: Operand, D: DeviceData>: Sync {
         stream: &Stream,
         problem: &Problem<'_, T, D>,
         kernel: Option<&str>,
-    ) -> Result<Option<Planned<T, D>>>;
-
-    /// [`plan`](Self::plan) for a problem whose epilogue is gated.
-    fn plan_gated(
-        &self,
-        _: &Stream,
-        _: &Problem<'_, T, D>,
-        _: Option<&str>,
-    ) -> Result<Option<Planned<T, D>>> {
-        Ok(None)
-    }
+    ) -> Result<Option<LaunchPlan<T, D>>>;
 }
 
 /// What is asked of the kernels in a list of candidates.
@@ -120,7 +115,7 @@ pub fn names<T: Operand, D: DeviceData>(
     problem: &Problem<'_, T, D>,
 ) -> Vec<&'static str> {
     let something = Fused::Something(problem.epilogue.activation);
-    let lists = match (problem.epilogue.is_gated, problem.epilogue.are_none()) {
+    let lists = match (problem.epilogue.gate.is_some(), problem.epilogue.are_none()) {
         (true, _) => vec![Fused::Swiglu],
         (false, true) => vec![Fused::Nothing],
         (false, false) => vec![Fused::Nothing, something],
@@ -161,14 +156,13 @@ pub enum Choice<'a> {
     Named(&'a str),
 }
 
-/// A family's plan for a problem.
-pub struct Planned<T: Operand, D: DeviceData> {
-    /// The name of the kernel that multiplies.
-    pub kernel: &'static str,
-    /// The estimated time, in clocks of a multiprocessor.
-    pub clocks: f64,
-    /// The launches.
-    pub launch: Box<dyn Launch<T, D>>,
+/// What is launched for a problem, and how long it is estimated to take.
+pub struct LaunchPlan<T: Operand, D: DeviceData> {
+    /// The name of the kernel that multiplies. None if several kernels do, or none.
+    pub kernel: Option<&'static str>,
+    /// The estimated time.
+    pub microseconds: f64,
+    launches: Box<dyn Launch<T, D>>,
 }
 
 /// The launches that compute a problem, chosen and prepared.
@@ -177,20 +171,41 @@ pub trait Launch<T: Operand, D: DeviceData>: Send + Sync {
     fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()>;
 }
 
-/// The plan that was chosen for a problem.
-pub struct Chosen<T: Operand, D: DeviceData> {
-    /// The name of the kernel that multiplies. None if several kernels do, or none.
-    pub kernel: Option<&'static str>,
-    /// The launches.
-    pub launch: Box<dyn Launch<T, D>>,
-}
-
-impl<T: Operand, D: DeviceData> From<Planned<T, D>> for Chosen<T, D> {
-    fn from(planned: Planned<T, D>) -> Self {
-        Chosen {
-            kernel: Some(planned.kernel),
-            launch: planned.launch,
+impl<T: Operand, D: DeviceData> LaunchPlan<T, D> {
+    /// The launches with this kernel.
+    pub fn new(
+        kernel: &'static str,
+        microseconds: f64,
+        launches: impl Launch<T, D> + 'static,
+    ) -> Self {
+        LaunchPlan {
+            kernel: Some(kernel),
+            microseconds,
+            launches: Box::new(launches),
         }
+    }
+
+    /// Launches of several kernels, which are taken where no kernel does all.
+    pub fn of_several(launches: impl Launch<T, D> + 'static) -> Self {
+        LaunchPlan {
+            kernel: None,
+            microseconds: f64::INFINITY,
+            launches: Box::new(launches),
+        }
+    }
+
+    /// The same launches, with another estimate.
+    pub fn taking(self, microseconds: f64) -> Self {
+        LaunchPlan {
+            microseconds,
+            ..self
+        }
+    }
+
+    /// Enqueues the launches for a problem of the planned shape.
+    pub fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()> {
+        problem.expect_no_races(stream)?;
+        self.launches.launch(stream, problem)
     }
 }
 
@@ -201,11 +216,11 @@ pub fn plan<T: Operand, D: DeviceData>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     choice: Choice<'_>,
-) -> Result<Chosen<T, D>> {
+) -> Result<LaunchPlan<T, D>> {
     if choice == Choice::Tuned
         && let Some(tuned) = tuned(families, types, stream, problem)
     {
-        return Ok(tuned.into());
+        return Ok(tuned);
     }
     let kernel = match choice {
         Choice::Named(name) => Some(name),
@@ -223,8 +238,11 @@ pub fn plan<T: Operand, D: DeviceData>(
     let general = families.iter().filter(|family| family.is_general());
     let all_refuse = found.refusals.len() == general.count();
     match (found.fastest, found.refusals.pop()) {
-        (Some(planned), _) => Ok(planned.into()),
+        (Some(plan), _) => Ok(plan),
         (None, Some(refusal)) if all_refuse => Err(refusal),
+        (None, _) if problem.epilogue.gate.is_some() => {
+            gated::plan(families, types, stream, problem, choice)
+        }
         (None, _) if needs_one_launch && kernel.is_some() => unknown(),
         (None, _) if !problem.rows.are_own() => Err(Error::Arithmetic {
             asked: "a product with rows of a table".to_string(),
@@ -234,15 +252,12 @@ pub fn plan<T: Operand, D: DeviceData>(
             asked: "a product of groups whose rows are known on the device".to_string(),
             found: "no kernel has it for these element types; use a C of A's type, of i32 for i8",
         }),
-        (None, _) if !problem.groups.are_one() => Ok(Chosen {
-            kernel: None,
-            launch: Box::new(OneByOne {
-                families,
-                types,
-                kernel: kernel.map(str::to_string),
-                is_tuned: choice == Choice::Tuned,
-            }),
-        }),
+        (None, _) if !problem.groups.are_one() => Ok(LaunchPlan::of_several(OneByOne {
+            families,
+            types,
+            kernel: kernel.map(str::to_string),
+            is_tuned: choice == Choice::Tuned,
+        })),
         (None, Some(refusal)) => Err(refusal),
         (None, None) if families.is_empty() => Err(Error::Device {
             asked: "gemm of element types that cutlet has no kernels for",
@@ -252,17 +267,6 @@ pub fn plan<T: Operand, D: DeviceData>(
     }
 }
 
-/// The plan for a gated problem. None if no kernel of this device fuses gates with the product, or none of this name.
-pub fn plan_gated<T: Operand, D: DeviceData>(
-    families: &'static [&'static dyn Family<T, D>],
-    stream: &Stream,
-    problem: &Problem<'_, T, D>,
-    kernel: Option<&str>,
-) -> Result<Option<Chosen<T, D>>> {
-    let found = fastest(families, stream, problem, kernel)?;
-    Ok(found.fastest.map(Chosen::from))
-}
-
 /// The plan with the kernel that was measured to be the fastest. None if the problem was not measured, or if the kernel
 /// does not solve it here: then the families' estimates choose, as without a tuning.
 fn tuned<T: Operand, D: DeviceData>(
@@ -270,16 +274,16 @@ fn tuned<T: Operand, D: DeviceData>(
     types: [ElementType; 2],
     stream: &Stream,
     problem: &Problem<'_, T, D>,
-) -> Option<Planned<T, D>> {
+) -> Option<LaunchPlan<T, D>> {
     let kernel = installed::kernel_for(stream.device(), types, problem)?;
     let found = fastest(families, stream, problem, Some(&kernel));
     found.ok()?.fastest
 }
 
-/// What the families say to a problem.
+/// The answers of the families that were asked for a plan.
 struct Found<T: Operand, D: DeviceData> {
     /// The plan of the family that estimates the least time.
-    fastest: Option<Planned<T, D>>,
+    fastest: Option<LaunchPlan<T, D>>,
     /// Those of general families that the device cannot run.
     refusals: Vec<Error>,
 }
@@ -295,6 +299,7 @@ fn fastest<T: Operand, D: DeviceData>(
         fastest: None,
         refusals: Vec::new(),
     };
+    let is_gated = problem.epilogue.gate.is_some();
     for family in families {
         if let Err(error) = family.supports(stream.device()) {
             if family.is_general() {
@@ -302,16 +307,18 @@ fn fastest<T: Operand, D: DeviceData>(
             }
             continue;
         }
-        let planned = match problem.epilogue.is_gated {
-            false => family.plan(stream, problem, kernel)?,
-            true => family.plan_gated(stream, problem, kernel)?,
-        };
-        let Some(planned) = planned else {
+        if is_gated && !family.fuses_gates() {
+            continue;
+        }
+        let Some(plan) = family.plan(stream, problem, kernel)? else {
             continue;
         };
         let fastest = &mut found.fastest;
-        if fastest.as_ref().is_none_or(|it| planned.clocks < it.clocks) {
-            *fastest = Some(planned);
+        if fastest
+            .as_ref()
+            .is_none_or(|it| plan.microseconds < it.microseconds)
+        {
+            *fastest = Some(plan);
         }
     }
     Ok(found)
@@ -339,17 +346,17 @@ impl<T: Operand, D: DeviceData> OneByOne<T, D> {
 
 impl<T: Operand, D: DeviceData> Launch<T, D> for OneByOne<T, D> {
     fn launch(&self, stream: &Stream, mut problem: Problem<'_, T, D>) -> Result<()> {
-        let mut planned: Option<(ProblemShape, Box<dyn Launch<T, D>>)> = None;
+        let mut planned: Option<(ProblemShape, LaunchPlan<T, D>)> = None;
         for nth in 0..problem.groups.count {
             let problem = problem.nth(nth)?;
             let shape = problem.shape();
             // The alignment changes from one product to the next, unless they are multiples of it apart.
-            let launch = match planned.take() {
-                Some((of, launch)) if of == shape => launch,
-                _ => plan(self.families, self.types, stream, &problem, self.choice())?.launch,
+            let next = match planned.take() {
+                Some((of, next)) if of == shape => next,
+                _ => plan(self.families, self.types, stream, &problem, self.choice())?,
             };
-            launch.launch(stream, problem)?;
-            planned = Some((shape, launch));
+            next.launch(stream, problem)?;
+            planned = Some((shape, next));
         }
         Ok(())
     }

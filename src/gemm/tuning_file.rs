@@ -47,13 +47,8 @@ use problem_key::ProblemKey;
 /// let stream = device.stream()?;
 /// let (a, b) = (stream.zeroed::<f32>(8 * 16)?, stream.zeroed::<f32>(16 * 24)?);
 /// let mut c = stream.zeroed::<f32>(8 * 24)?;
-/// let plan = Gemm::new().plan(
-///     &stream,
-///     Matrix::row_major(&a, 8, 16)?,
-///     Matrix::row_major(&b, 16, 24)?,
-///     0.0,
-///     MatrixMut::row_major(&mut c, 8, 24)?,
-/// )?;
+/// let (a, b) = (Matrix::row_major(&a, 8, 16)?, Matrix::row_major(&b, 16, 24)?);
+/// let plan = Gemm::new(a, b, MatrixMut::row_major(&mut c, 8, 24)?).plan(&stream)?;
 /// assert_eq!(plan.kernel(), Some("f32_64x64_kn"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cutlet::{Activation, Bias, Buffer, Gemm};
+use cutlet::{Activation, Bias, Buffer, Gemm, Operand};
 use cutlet_cli::cublas;
 use cutlet_device::DeviceData;
 use serde::Deserialize;
@@ -99,8 +99,11 @@ impl Epilogue {
     }
 
     /// cutlet's GEMM with this epilogue.
-    pub fn gemm<'a, D: DeviceData>(&self, bias: &'a Buffer<D>) -> Gemm<'a, D> {
-        let mut gemm = Gemm::new();
+    pub fn fuse<'a, T: Operand, D: DeviceData>(
+        &self,
+        mut gemm: Gemm<'a, T, D>,
+        bias: &'a Buffer<D>,
+    ) -> Gemm<'a, T, D> {
         if self.bias {
             gemm = gemm.bias(Bias::columns(bias));
         }

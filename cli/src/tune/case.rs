@@ -179,17 +179,10 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
     /// kernels that may solve the problem, in each decomposition.
     fn plan(&mut self) -> Result<(Option<ProblemKey>, Option<&'static str>)> {
         let stream = &self.setting.stream;
-        let residual = &self.residual;
-        let gemm = gemm(&self.key, &self.bias, residual, &self.of_residual)?.untuned();
-        let (beta, of_c, count) = (self.beta, &self.of_c, self.key.batch);
-        let a = batch(&self.a, &self.of_a, 0, count)?;
-        let b = batch(&self.b, &self.of_b, 0, count)?;
-        let c = batch_mut(&mut self.c, of_c, 0)?;
-        let key = gemm.problem_key::<T>(stream, a, b, beta, c)?;
-        let c = batch_mut(&mut self.c, of_c, 0)?;
-        let plan = gemm.plan_batched::<T>(stream, a, b, beta, c)?;
-        let c = batch_mut(&mut self.c, of_c, 0)?;
-        self.instances = gemm.candidates::<T>(stream, a, b, beta, c)?;
+        let mut gemm = self.gemm(0, 0)?;
+        let key = gemm.problem_key(stream)?;
+        let plan = gemm.plan(stream)?;
+        self.instances = gemm.candidates(stream)?;
         let contestants = self.instances.iter().map(|name| Contestant {
             name: name.clone(),
             role: Role::Instance,
@@ -197,6 +190,32 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
         self.contestants.truncate(1);
         self.contestants.extend(contestants);
         Ok((key, plan.kernel()))
+    }
+
+    /// The product of set number `set`, by a contestant's kernel.
+    fn gemm(&mut self, contestant: usize, set: usize) -> Result<Gemm<'_, T, D>> {
+        let (key, [m, n, _]) = (&self.key, self.key.extents);
+        let mut gemm = Gemm::new(
+            batch(&self.a, &self.of_a, set, key.batch)?,
+            batch(&self.b, &self.of_b, set, key.batch)?,
+            batch_mut(&mut self.c, &self.of_c, set)?,
+        );
+        gemm = gemm.beta(self.beta).precision(key.precision);
+        gemm = match key.bias {
+            None => gemm,
+            Some(BiasAlong::Rows) => gemm.bias(Bias::rows(self.bias.slice(..m)?)),
+            Some(BiasAlong::Columns) => gemm.bias(Bias::columns(self.bias.slice(..n)?)),
+        };
+        if key.residual.is_some() {
+            gemm = gemm.residual(matrix(&self.residual, &self.of_residual, 0)?);
+        }
+        if let Some(activation) = key.activation {
+            gemm = gemm.activation(activation);
+        }
+        Ok(match contestant {
+            0 => gemm.untuned(),
+            nth => gemm.instance(&self.instances[nth - 1]),
+        })
     }
 
     /// Samples of set 0's last product.
@@ -296,15 +315,7 @@ impl<T: Element<D> + Fill, D: Stored + Fill> Case for KeyCase<'_, T, D> {
     }
 
     fn enqueue(&mut self, stream: &Stream, contestant: usize, set: usize) -> Result<()> {
-        let gemm = gemm(&self.key, &self.bias, &self.residual, &self.of_residual)?;
-        let gemm = match contestant {
-            0 => gemm.untuned(),
-            nth => gemm.instance(&self.instances[nth - 1]),
-        };
-        let a = batch(&self.a, &self.of_a, set, self.key.batch)?;
-        let b = batch(&self.b, &self.of_b, set, self.key.batch)?;
-        let c = batch_mut(&mut self.c, &self.of_c, set)?;
-        Ok(gemm.run_batched::<T>(stream, T::Factor::ONE, a, b, self.beta, c)?)
+        Ok(self.gemm(contestant, set)?.run(stream)?)
     }
 
     fn fault(&mut self, contestant: usize) -> Result<Option<String>> {
@@ -338,29 +349,6 @@ impl<T: Element<D> + Fill, D: Stored + Fill> Case for KeyCase<'_, T, D> {
         }
         Ok(check)
     }
-}
-
-/// The GEMM with the options of a key.
-fn gemm<'a, D: Stored>(
-    key: &ProblemKey,
-    bias: &'a Buffer<D>,
-    residual: &'a Buffer<D>,
-    of_residual: &Operand,
-) -> Result<Gemm<'a, D>> {
-    let [m, n, _] = key.extents;
-    let mut gemm = Gemm::new().precision(key.precision);
-    gemm = match key.bias {
-        None => gemm,
-        Some(BiasAlong::Rows) => gemm.bias(Bias::rows(bias.slice(..m)?)),
-        Some(BiasAlong::Columns) => gemm.bias(Bias::columns(bias.slice(..n)?)),
-    };
-    if key.residual.is_some() {
-        gemm = gemm.residual(matrix(residual, of_residual, 0)?);
-    }
-    Ok(match key.activation {
-        Some(activation) => gemm.activation(activation),
-        None => gemm,
-    })
 }
 
 /// The matrix number `set` of an operand.

@@ -12,7 +12,7 @@ use cutlet_kernels::gemm::config::{
     Cluster, ClusterShape, Cooperative, EpilogueTile, Stages, Tile,
 };
 use cutlet_kernels::gemm::epilogue::{ColumnBias, Epilogue, Gelu, Then};
-use cutlet_kernels::gemm::sm90::{Config, Sm90, Storage, gemm};
+use cutlet_kernels::gemm::sm90::{ByTma, Config, OneProduct, Sm90, Storage, ToMatrix, gemm};
 use cutlet_layout_core::Coord;
 use half::bf16;
 
@@ -72,7 +72,7 @@ instantiate! {
         args: Args,
         epilogue: BiasGeluCap,
         #[shared] storage: Storage<Kernel>,
-    ) = gemm::<Kernel, BiasGeluCap>;
+    ) = gemm::<Kernel, OneProduct, ByTma, ToMatrix<BiasGeluCap>>;
 }
 
 #[cfg(not(target_arch = "nvptx64"))]

@@ -1,11 +1,13 @@
 //! What a launch passes to a kernel besides matrices and epilogue.
 
-use cutlet_device::DeviceData;
 use cutlet_device::collective::{
     ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, Splits, StreamedTiles, cluster_raster,
 };
+use cutlet_device::{DeviceData, Global};
 use cutlet_layout_core::{Coord, Divisor, Raster};
 
+use super::named_rows::NamedRows;
+use super::scheduler::GroupArgs;
 use super::store::PartialOutput;
 
 /// The arguments of a GEMM kernel.
@@ -20,6 +22,31 @@ pub struct Args {
     pub output: OutputArgs,
     /// How TMA loads the operands, and whether it stores C.
     pub tma: TmaArgs,
+    /// The products of a kernel of several. Other kernels do not read them.
+    pub groups: GroupArgs,
+    /// The table of a kernel whose rows of A, or of C, are those of a table. Other kernels do not read it.
+    pub table: TableArgs,
+}
+
+/// A table whose rows are those of A, or of C.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct TableArgs {
+    /// The elements of A's table. C's table stands in the place of C.
+    pub elements: Global<u8>,
+    /// Which rows.
+    pub rows: NamedRows,
+    /// Columns of A's table, which are k.
+    pub columns: i64,
+}
+
+impl TableArgs {
+    /// No table.
+    pub const NONE: Self = Self {
+        elements: Global::from_ptr(core::ptr::null()),
+        rows: NamedRows::NONE,
+        columns: 0,
+    };
 }
 
 /// How the work is dealt out to blocks.

@@ -3,6 +3,7 @@
 //!
 //! | file | subject |
 //! |---|---|
+//! | `args` | what a launch passes |
 //! | [`config`] | what a kernel's type says |
 //! | [`staging`] | how an operand's k-tiles lie in shared memory, and which thread copies what |
 //! | `loader` | the copies |
@@ -14,6 +15,7 @@
 //! The mainloop's arithmetic is the family's: `mma.sync` ([`sm80`](super::sm80)) or multiply-adds of CUDA cores
 //! ([`simt`](super::simt)).
 
+mod args;
 pub mod config;
 pub mod instance;
 mod kernel;
@@ -22,6 +24,7 @@ mod named_rows;
 pub mod staging;
 mod store;
 
-pub use config::{Config, MultistageArgs, Product, Storage};
+pub use args::{MultistageArgs, NamedOperands};
+pub use config::{Config, Product, Storage};
 pub use kernel::gemm;
-pub use named_rows::{NamedOperands, named_rows_gemm};
+pub use named_rows::named_rows_gemm;

@@ -29,6 +29,16 @@ pub struct NamedRows {
 }
 
 impl NamedRows {
+    /// No rows.
+    pub const NONE: Self = Self {
+        indices: Global::from_ptr(core::ptr::null()),
+        first_miss: GlobalMut::from_ptr(core::ptr::null_mut()),
+        table_rows: 0,
+        ld: 0,
+        wide_indices: 0,
+        out_of_range: OutOfRange::SKIP,
+    };
+
     /// The matrix of `extent` = (rows, columns) whose row `r` is the table's row with the index number `first + r`.
     ///
     /// # Safety

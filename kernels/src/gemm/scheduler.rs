@@ -211,7 +211,7 @@ impl<S: TileScheduler> TileScheduler for HalfColumns<S> {
     }
 }
 
-/// What a launch of groups passes besides [`Args`](super::args::Args), whose rows are those of A, or of each A.
+/// The products of a launch. The rows of its [`Args`](super::args::Args) are those of A, or of each A.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct GroupArgs {
@@ -221,6 +221,15 @@ pub struct GroupArgs {
     pub stacked: [u32; 3],
     /// Columns of the tiles of clusters.
     pub columns: u32,
+}
+
+impl GroupArgs {
+    /// One product, for kernels that have no others.
+    pub const ONE: Self = Self {
+        groups: Groups::ONE,
+        stacked: [0; 3],
+        columns: 0,
+    };
 }
 
 /// The scheduler of blocks that stay for the whole launch, and compute tiles of many groups. K is not split.

@@ -34,4 +34,9 @@ mod swiglu_store;
 
 pub use config::{Acc, Config, Sm90, Storage, box_a, box_b, box_c, runs_fixup, writes_partials};
 pub use epilogue_subtiles::{EpilogueSubtiles, StoreMajor};
-pub use kernel::{gathered_gemm, gemm, grouped_gemm, scattered_gemm, swiglu_gemm};
+pub use kernel::{Groups, OneProduct, gemm};
+pub use loader::ByTma;
+pub use row_loader::ByRows;
+pub use row_store::ToRows;
+pub use store::ToMatrix;
+pub use swiglu_store::ToSwiglu;

@@ -15,23 +15,13 @@ use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_layout_core::Divisor;
 
 use super::decomposition::Decomposition;
+use super::device_speed::{DeviceSpeed, overlapped};
 pub use features::{FEATURES, Features};
 
 /// Bytes that TMA needs rows to start at a multiple of.
 pub const TMA_UNIT: usize = 16;
 /// Bytes of a cache line.
 pub const CACHE_LINE: usize = 128;
-
-/// What the time of a kernel depends on of its device.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct DeviceSpeed {
-    /// Multiprocessors.
-    pub multiprocessors: u32,
-    /// Bytes that memory brings for each multiprocessor in a clock, as the driver states it.
-    pub memory_rate: f64,
-    /// Clusters of 1, 2, 4 and 8 blocks that run at the same time, one block a multiprocessor.
-    pub clusters: [u32; 4],
-}
 
 /// What the time of a kernel depends on.
 #[derive(Clone, Copy, Debug)]
@@ -131,7 +121,7 @@ impl CostInput {
 
     /// Bytes that memory brings in a clock if all multiprocessors ask.
     pub(super) fn rate(&self) -> f64 {
-        self.device.memory_rate * f64::from(self.device.multiprocessors)
+        self.device.bytes_a_clock()
     }
 }
 
@@ -293,12 +283,6 @@ pub fn by_model<T, Epi>(
 /// The slowdown of accesses to `lines` cache lines, if a second line adds `second`.
 fn longer(lines: usize, second: f64) -> f64 {
     1.0 + second * real(lines - 1)
-}
-
-/// The time of computing and of memory, which slow each other down if they take about the same time. The fourth power
-/// models how much.
-pub fn overlapped(computing: f64, memory: f64) -> f64 {
-    (computing.powi(4) + memory.powi(4)).sqrt().sqrt()
 }
 
 /// The number as a float. From a signed integer, the conversion is one instruction.

@@ -7,13 +7,15 @@ use std::sync::LazyLock;
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::instances::BF16;
 
-use super::cost::{CostInput, DeviceSpeed};
+use super::cost::CostInput;
+use super::device_speed::DeviceSpeed;
 
 /// What the driver states of an H200.
 pub const H200: DeviceSpeed = DeviceSpeed {
     multiprocessors: 132,
     memory_rate: 18.81,
     clusters: [132, 66, 30, 15],
+    clock: 1.98e9,
 };
 /// What the driver states of an H100 with HBM3.
 pub const H100: DeviceSpeed = DeviceSpeed {

@@ -11,12 +11,11 @@ use cutlet_kernels::gemm::gemv::{
 };
 use half::{bf16, f16};
 
-use super::speed;
-use crate::gemm::choice::cost::{DeviceSpeed, overlapped};
+use crate::gemm::choice::device_speed::{DeviceSpeed, Work, overlapped};
 use crate::gemm::operand::Operand;
 use crate::gemm::partials::Output;
 use crate::gemm::problem::Problem;
-use crate::gemm::registry::{Family, Fused, IndexedOperand, KernelQuery, Launch, Planned};
+use crate::gemm::registry::{Family, Fused, IndexedOperand, KernelQuery, Launch, LaunchPlan};
 use crate::{Error, Order, Result};
 
 /// The arguments of a kernel: matrix, vectors, C, extents and the epilogue.
@@ -133,30 +132,29 @@ impl<T: Element> Family<T, T> for ToOwnType {
         stream: &Stream,
         problem: &Problem<'_, T>,
         kernel: Option<&str>,
-    ) -> Result<Option<Planned<T, T>>> {
-        let Some(chosen) = choose(stream.device(), problem, kernel) else {
+    ) -> Result<Option<LaunchPlan<T, T>>> {
+        let Some(candidate) = choose(stream.device(), problem, kernel) else {
             return Ok(None);
         };
-        let kernel = chosen.instance.kernel;
-        Ok(Some(Planned {
-            kernel: kernel.name(),
-            clocks: chosen.clocks,
-            launch: Box::new(GemvLaunch {
-                function: stream.device().load(&PTX, kernel)?,
-                rows: chosen.instance.rows,
-                vectors: chosen.instance.vectors,
-                transposed: chosen.transposed,
-            }),
-        }))
+        let kernel = candidate.instance.kernel;
+        let launch = GemvLaunch {
+            function: stream.device().load(&PTX, kernel)?,
+            rows: candidate.instance.rows,
+            vectors: candidate.instance.vectors,
+            transposed: candidate.transposed,
+        };
+        let time = candidate.microseconds;
+        Ok(Some(LaunchPlan::new(kernel.name(), time, launch)))
     }
 }
 
-/// A kernel that is chosen, and how it is launched.
-struct Chosen<T: ElementC> {
+/// A kernel that may solve the problem, and how it is launched.
+struct Candidate<T: ElementC> {
     instance: &'static Instance<T>,
     /// Whether A has the vectors, so that the kernel computes Cᵀ = Bᵀ·Aᵀ.
     transposed: bool,
-    clocks: f64,
+    /// The estimated time.
+    microseconds: f64,
 }
 
 /// The kernel that is estimated to be the fastest, or the one of this name. None if none solves the problem.
@@ -164,7 +162,7 @@ fn choose<T: Element>(
     device: &Device,
     problem: &Problem<'_, T>,
     kernel: Option<&str>,
-) -> Option<Chosen<T>> {
+) -> Option<Candidate<T>> {
     let (m, n, k) = problem.extents();
     let are_k_major = problem.a.order() == Order::RowMajor && problem.b.order() == Order::ColMajor;
     let is_plain = problem.rows.are_own() && problem.groups.are_one();
@@ -173,7 +171,7 @@ fn choose<T: Element>(
     }
     let transposed = m < n;
     let (rows, vectors) = if transposed { (n, m) } else { (m, n) };
-    let speed = speed(device);
+    let speed = DeviceSpeed::of(device);
     let takes = |it: &&Instance<T>| takes_vectors(&speed, it, [rows, vectors]);
     let fits = |it: &&Instance<T>| {
         let begin_aligned =
@@ -182,12 +180,15 @@ fn choose<T: Element>(
             && (k * size_of::<T>()).is_multiple_of(it.bytes)
             && kernel.map_or_else(|| takes(it), |name| it.kernel.name() == name)
     };
-    let chosen = T::instances().iter().filter(fits).map(|instance| Chosen {
-        instance,
-        transposed,
-        clocks: clocks(&speed, instance, [rows, vectors, k]),
-    });
-    chosen.min_by(|one, other| one.clocks.total_cmp(&other.clocks))
+    let candidates = T::instances()
+        .iter()
+        .filter(fits)
+        .map(|instance| Candidate {
+            instance,
+            transposed,
+            microseconds: speed.time_of(work(&speed, instance, [rows, vectors, k])),
+        });
+    candidates.min_by(|one, other| one.microseconds.total_cmp(&other.microseconds))
 }
 
 /// Whether the instance may be the fastest for so many vectors: for more than a few, the C is so small that all of its
@@ -213,12 +214,12 @@ const START: f64 = 1500.0;
 /// The share of the memory's stated rate that kernels reach.
 const OF_MEMORY_RATE: f64 = 0.8;
 
-/// The estimated time.
-fn clocks<T: ElementC>(
+/// What a launch of the instance does.
+fn work<T: ElementC>(
     device: &DeviceSpeed,
     instance: &Instance<T>,
     [rows, vectors, k]: [usize; 3],
-) -> f64 {
+) -> Work {
     let multiprocessors = device.multiprocessors as usize;
     let vector_tiles = vectors.div_ceil(instance.vectors);
     let blocks = (rows.div_ceil(instance.rows) * vector_tiles).div_ceil(multiprocessors);
@@ -228,9 +229,13 @@ fn clocks<T: ElementC>(
     let waiting = rounds * (k_tiles * (LATENCY + instance.clocks) + BLOCK);
     let computing = blocks as f64 * k_tiles * instance.clocks;
     let elements = (rows * vector_tiles + vectors) * k + rows * vectors;
-    let rate = OF_MEMORY_RATE * device.memory_rate * multiprocessors as f64;
-    let memory = (elements * size_of::<T>()) as f64 / rate;
-    START + overlapped(overlapped(computing, waiting), memory)
+    Work {
+        computing: overlapped(computing, waiting),
+        bytes: (elements * size_of::<T>()) as f64,
+        of_memory_rate: OF_MEMORY_RATE,
+        latency: 0.0,
+        overhead: START,
+    }
 }
 
 /// A kernel that is loaded.
@@ -281,12 +286,12 @@ mod tests {
     use super::*;
     use crate::gemm::choice::measured::H200;
 
-    /// Memory takes 55000 clocks to bring the matrix at its stated rate.
+    /// Memory takes 28 microseconds to bring the matrix at its stated rate.
     #[test]
     fn a_vector_takes_little_longer_than_memory() {
         let any = &<bf16 as Element>::instances()[2];
-        let clocks = clocks(&H200, any, [8192, 1, 8191]);
-        assert!((55e3..90e3).contains(&clocks), "{clocks}");
+        let time = H200.time_of(work(&H200, any, [8192, 1, 8191]));
+        assert!((28.0..45.0).contains(&time), "{time}");
     }
 
     #[test]
@@ -313,6 +318,7 @@ mod tests {
             panic!("there are four kernels");
         };
         let extents = [8192, 4, 8191];
-        assert!(clocks(&H200, four, extents) < 0.5 * clocks(&H200, one, extents));
+        let time = |instance| H200.time_of(work(&H200, instance, extents));
+        assert!(time(four) < 0.5 * time(one));
     }
 }

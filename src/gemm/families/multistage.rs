@@ -1,34 +1,35 @@
 //! Launches of multistage kernels: the choice of an instance and of its splits, and what a launch passes.
 
+mod estimate;
+
 use std::num::NonZeroU32;
 
-use cutlet_device::{DeviceData, Global, GlobalMut, KernelArgs};
+use cutlet_device::{DeviceData, GlobalMut};
 use cutlet_host::{Function, LaunchArgs, Stream};
-use cutlet_kernels::gather::OutOfRange;
-use cutlet_kernels::gemm::epilogue::{Accumulator, Fused, FusedWithOld, Scale, Then};
-use cutlet_kernels::gemm::multistage::instance::{self, NamedArguments, Read};
+use cutlet_kernels::gemm::epilogue::{
+    Accumulator, ElementC, Epilogue, Fused, FusedWithOld, Scale, Then,
+};
+use cutlet_kernels::gemm::multistage::instance::{self, Read};
 use cutlet_kernels::gemm::multistage::{MultistageArgs, NamedOperands};
 use cutlet_kernels::gemm::named_rows::NamedRows;
 use cutlet_layout_core::{Divisor, Raster};
 
-use super::memory_rate;
-use crate::gemm::choice::cost::overlapped;
+use crate::gemm::choice::device_speed::DeviceSpeed;
 use crate::gemm::indexed_rows::{RowIndices, Rows};
 use crate::gemm::operand::Operand as Elements;
 use crate::gemm::partials::{Output, Partials};
-use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
+use crate::gemm::problem::{Problem, device_groups};
 use crate::gemm::registry::{
-    Fused as FusedQuery, IndexedOperand, KernelQuery, Launch, Planned, has_code,
+    Fused as FusedQuery, IndexedOperand, KernelQuery, Launch, LaunchPlan, has_code,
 };
+use crate::matrix::pointer_mut;
 use crate::{Matrix, Order, Result};
+use estimate::{Estimate, SECOND_KERNEL};
 
-/// The arguments of a kernel whose C has elements `O`.
-type Arguments<T, O> = instance::Arguments<T, O, Fused<O>>;
-/// A kernel whose C has elements `O`.
+/// A kernel for matrices, whose C has elements `O`.
 pub type Instance<T, O> = instance::Instance<T, O, Fused<O>>;
 /// A kernel for rows of tables.
-pub type NamedInstance<T, O> =
-    instance::Instance<T, O, FusedWithOld<O>, NamedArguments<T, O, FusedWithOld<O>>>;
+pub type NamedInstance<T, O> = instance::Instance<T, O, FusedWithOld<O>>;
 
 /// The kernels of a family for operands `T` and a C of `O`.
 pub struct Kernels<T: Elements, O: Output<Acc = T::Factor>> {
@@ -43,23 +44,30 @@ const WIDEST: usize = 16;
 /// Rows of tiles that blocks visit together, so that their reads hit the L2 cache.
 const GROUP: u32 = 8;
 
-/// An instance `I`, and how it is launched.
-struct Candidate<I: 'static> {
-    instance: &'static I,
+/// An instance, and how it is launched.
+struct Candidate<T: 'static, O: ElementC, Epi: 'static> {
+    instance: &'static instance::Instance<T, O, Epi>,
     /// Whether it computes Cᵀ = Bᵀ·Aᵀ.
     transposed: bool,
     /// K-tiles of a split.
     split_k_tiles: usize,
     splits: usize,
-    clocks: f64,
+    /// The estimated time.
+    microseconds: f64,
 }
 
-impl<I> Clone for Candidate<I> {
+impl<T, O: ElementC, Epi> Clone for Candidate<T, O, Epi> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<I> Copy for Candidate<I> {}
+impl<T, O: ElementC, Epi> Copy for Candidate<T, O, Epi> {}
+
+impl<T, O: ElementC, Epi> Candidate<T, O, Epi> {
+    fn name(&self) -> &'static str {
+        self.instance.kernel.name()
+    }
+}
 
 /// Plans a C of the type that the kernels write: with the fastest of the instances, or with the one of this name. A
 /// multiprocessor's peak is `peak` products in a clock.
@@ -69,19 +77,30 @@ pub fn to_own_type<T: Elements, O: Output<Acc = T::Factor>>(
     stream: &Stream,
     problem: &Problem<'_, T, O>,
     kernel: Option<&str>,
-) -> Result<Option<Planned<T, O>>> {
-    if !problem.rows.are_own() {
-        let candidate = choose(kernels.named, peak, stream, problem, kernel);
-        return planned(candidate, stream, |kernel| match kernel.candidate.splits {
-            1 => Box::new(DirectNamed(kernel)),
-            _ => Box::new(PartialsNamed(kernel)),
-        });
+) -> Result<Option<LaunchPlan<T, O>>> {
+    match problem.rows.are_own() {
+        true => own_type_by(kernels.plain, peak, stream, problem, kernel),
+        false => own_type_by(kernels.named, peak, stream, problem, kernel),
     }
-    let candidate = choose(kernels.plain, peak, stream, problem, kernel);
-    planned(candidate, stream, |kernel| match kernel.candidate.splits {
-        1 => Box::new(Direct(kernel)),
-        _ => Box::new(ByPartials(kernel)),
-    })
+}
+
+/// [`to_own_type`] with these instances.
+fn own_type_by<T: Elements, O: Output<Acc = T::Factor>, Epi: OfProblem<T, O>>(
+    instances: &'static [instance::Instance<T, O, Epi>],
+    peak: f64,
+    stream: &Stream,
+    problem: &Problem<'_, T, O>,
+    kernel: Option<&str>,
+) -> Result<Option<LaunchPlan<T, O>>> {
+    let Some(candidate) = choose(instances, peak, stream, problem, kernel) else {
+        return Ok(None);
+    };
+    let (name, time) = (candidate.name(), candidate.microseconds);
+    let kernel = Multistage::new(stream, candidate)?;
+    Ok(Some(match candidate.splits {
+        1 => LaunchPlan::new(name, time, Direct(kernel)),
+        _ => LaunchPlan::new(name, time, ByPartials(kernel)),
+    }))
 }
 
 /// Plans a C of any type: a second kernel makes it.
@@ -91,50 +110,42 @@ pub fn to_any_type<T: Elements, O: Output<Acc = T::Factor>, D: Output<Acc = T::F
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     kernel: Option<&str>,
-) -> Result<Option<Planned<T, D>>> {
+) -> Result<Option<LaunchPlan<T, D>>> {
     // Partials are of one product, whose rows are in order.
     if !problem.groups.are_one() || matches!(problem.rows, Rows::OfC(_)) {
         return Ok(None);
     }
-    let planned = match problem.rows.are_own() {
-        true => {
-            let candidate = choose(kernels.plain, peak, stream, problem, kernel);
-            planned(candidate, stream, |kernel| {
-                Box::new(ByPartials(kernel)) as _
-            })?
-        }
-        false => {
-            let candidate = choose(kernels.named, peak, stream, problem, kernel);
-            planned(candidate, stream, |kernel| {
-                Box::new(PartialsNamed(kernel)) as _
-            })?
-        }
-    };
-    Ok(planned.map(|it| Planned {
-        clocks: it.clocks + SECOND_KERNEL,
-        ..it
-    }))
+    match problem.rows.are_own() {
+        true => any_type_by(kernels.plain, peak, stream, problem, kernel),
+        false => any_type_by(kernels.named, peak, stream, problem, kernel),
+    }
 }
 
-/// Loads a candidate's kernel and plans its launch.
-fn planned<T: Elements, O: Output<Acc = T::Factor>, Epi, A: KernelArgs, D: DeviceData>(
-    candidate: Option<Candidate<instance::Instance<T, O, Epi, A>>>,
+/// [`to_any_type`] with these instances.
+fn any_type_by<T, O, D, Epi>(
+    instances: &'static [instance::Instance<T, O, Epi>],
+    peak: f64,
     stream: &Stream,
-    launch: impl FnOnce(Multistage<instance::Instance<T, O, Epi, A>, A>) -> Box<dyn Launch<T, D>>,
-) -> Result<Option<Planned<T, D>>> {
-    let Some(candidate) = candidate else {
+    problem: &Problem<'_, T, D>,
+    kernel: Option<&str>,
+) -> Result<Option<LaunchPlan<T, D>>>
+where
+    T: Elements,
+    O: Output<Acc = T::Factor>,
+    D: Output<Acc = T::Factor>,
+    Epi: OfProblem<T, O>,
+{
+    let Some(candidate) = choose(instances, peak, stream, problem, kernel) else {
         return Ok(None);
     };
-    let kernel = candidate.instance.kernel;
-    let function = stream.device().load(&cutlet_kernels::PTX, kernel)?;
-    Ok(Some(Planned {
-        kernel: kernel.name(),
-        clocks: candidate.clocks,
-        launch: launch(Multistage {
-            function,
-            candidate,
-        }),
-    }))
+    let second = DeviceSpeed::of(stream.device()).microseconds(SECOND_KERNEL);
+    let time = candidate.microseconds + second;
+    let kernel = Multistage::new(stream, candidate)?;
+    Ok(Some(LaunchPlan::new(
+        candidate.name(),
+        time,
+        ByPartials(kernel),
+    )))
 }
 
 /// The names of the instances that the query asks for, among those for matrices or those for rows of tables.
@@ -151,8 +162,8 @@ pub fn names<T: Elements, O: Output<Acc = T::Factor>>(
 }
 
 /// The names of the instances that the backend runs, for operands of these orders.
-fn names_of<T, O: Output, Epi, A>(
-    instances: &'static [instance::Instance<T, O, Epi, A>],
+fn names_of<T, O: Output, Epi>(
+    instances: &'static [instance::Instance<T, O, Epi>],
     query: KernelQuery,
 ) -> Vec<&'static str> {
     let [a, b] = query.orders;
@@ -217,17 +228,17 @@ fn operands<T: Elements, D: DeviceData>(problem: &Problem<'_, T, D>) -> [Operand
 }
 
 /// The fastest way to launch an instance.
-fn choose<T: Elements, O: Output<Acc = T::Factor>, Epi, A, D: DeviceData>(
-    instances: &'static [instance::Instance<T, O, Epi, A>],
+fn choose<T: Elements, O: Output<Acc = T::Factor>, Epi, D: DeviceData>(
+    instances: &'static [instance::Instance<T, O, Epi>],
     peak: f64,
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     kernel: Option<&str>,
-) -> Option<Candidate<instance::Instance<T, O, Epi, A>>> {
+) -> Option<Candidate<T, O, Epi>> {
     let (m, n, k) = problem.extents();
     let [a, b] = operands(problem);
-    let memory_rate = OF_MEMORY_RATE * memory_rate(stream.device());
-    let mut fastest: Option<Candidate<_>> = None;
+    let device = DeviceSpeed::of(stream.device());
+    let mut fastest: Option<Candidate<_, _, _>> = None;
     for transposed in [false, true] {
         // Groups, and tables, have rows, not columns.
         if transposed && (problem.groups.have_sizes() || !problem.rows.are_own()) {
@@ -257,21 +268,20 @@ fn choose<T: Elements, O: Output<Acc = T::Factor>, Epi, A, D: DeviceData>(
                 extents: [extents[0], extents[1], k],
                 groups: problem.groups,
                 is_split: problem.groups.are_one() && !matches!(problem.rows, Rows::OfC(_)),
-                multiprocessors: stream.device().multiprocessors() as usize,
-                memory_rate,
+                device,
                 bytes: size_of::<T>(),
                 strided: transposed,
                 speed: peak * instance.speed,
             };
-            for split_k_tiles in estimate.ways() {
-                let clocks = estimate.clocks(split_k_tiles);
-                if fastest.as_ref().is_none_or(|it| clocks < it.clocks) {
+            for split_k_tiles in estimate.all_split_k_tiles() {
+                let microseconds = estimate.time(split_k_tiles);
+                if fastest.is_none_or(|it| microseconds < it.microseconds) {
                     fastest = Some(Candidate {
                         instance,
                         transposed,
                         split_k_tiles,
                         splits: estimate.splits(split_k_tiles),
-                        clocks,
+                        microseconds,
                     });
                 }
             }
@@ -280,142 +290,106 @@ fn choose<T: Elements, O: Output<Acc = T::Factor>, Epi, A, D: DeviceData>(
     fastest
 }
 
-/// What the time of a launch depends on.
-struct Estimate<'a> {
-    tile: [usize; 3],
-    /// Blocks that a multiprocessor runs at the same time.
-    blocks: usize,
-    /// m, n and k.
-    extents: [usize; 3],
-    /// The products.
-    groups: Groups<'a>,
-    /// Whether k may be split: the partials of one product, whose rows are in order, can be added.
-    is_split: bool,
-    multiprocessors: usize,
-    /// Bytes that memory brings in a clock.
-    memory_rate: f64,
-    /// Bytes of an element of A and B.
-    bytes: usize,
-    /// Whether C is written down its columns.
-    strided: bool,
-    /// Products that a multiprocessor adds in a clock.
-    speed: f64,
+/// The epilogue of kernels for matrices, or of those for rows of tables.
+trait OfProblem<T: Elements, O: ElementC<Acc = T::Factor>>: Epilogue<Acc = T::Factor> {
+    /// The whole epilogue of the problem.
+    fn of(problem: Problem<'_, T, O>) -> Self;
+
+    /// Leaves accumulators as they are.
+    fn identity() -> Self;
 }
 
-/// The share of the memory's stated rate that kernels reach.
-const OF_MEMORY_RATE: f64 = 0.8;
-/// Clocks that a block takes besides its k-tiles.
-const BLOCK: f64 = 2500.0;
-/// Clocks of a second kernel.
-const SECOND_KERNEL: f64 = 4000.0;
-/// The most splits.
-const MOST_SPLITS: usize = 128;
-/// The fewest k-tiles of a split: a block needs some to fill its ring.
-const LEAST_K_TILES: usize = 4;
-
-impl Estimate<'_> {
-    fn k_tiles(&self) -> usize {
-        self.extents[2].div_ceil(self.tile[2])
+impl<T: Elements, O: ElementC<Acc = T::Factor>> OfProblem<T, O> for Fused<O> {
+    fn of(problem: Problem<'_, T, O>) -> Self {
+        problem.fused()
     }
 
-    fn tiles(&self) -> usize {
-        let columns = self.extents[1].div_ceil(self.tile[1]);
-        let rows = match self.groups.sizes {
-            // As many as if all groups had as many rows.
-            Sizes::Ends(_) => self.extents[0].div_ceil(self.groups.count),
-            _ => self.extents[0],
+    fn identity() -> Self {
+        Fused::identity()
+    }
+}
+
+/// The store finds the old elements of C. A residual is found by its rows.
+impl<T: Elements, O: ElementC<Acc = T::Factor>> OfProblem<T, O> for FusedWithOld<O> {
+    fn of(problem: Problem<'_, T, O>) -> Self {
+        let Problem { alpha, beta, .. } = problem;
+        let (of_old, of_residual) = match problem.epilogue.residual {
+            None => (beta, T::Factor::ZERO),
+            Some(_) => (T::Factor::ZERO, beta),
         };
-        rows.div_ceil(self.tile[0]) * columns * self.groups.count
-    }
-
-    fn splits(&self, split_k_tiles: usize) -> usize {
-        self.k_tiles().div_ceil(split_k_tiles).max(1)
-    }
-
-    /// The k-tiles of a split in each way to split: in one to eight, or in so many that blocks fill the device once or
-    /// several times.
-    fn ways(&self) -> impl Iterator<Item = usize> {
-        let (tiles, k_tiles) = (self.tiles(), self.k_tiles());
-        let at_a_time = self.multiprocessors * self.blocks;
-        let is_split = self.is_split;
-        let few = 1..=if is_split { 8 } else { 1 };
-        let filling = (1..=6).map(move |rounds| rounds * at_a_time / 2 / tiles);
-        let splits = few.chain(filling.filter(move |&splits| splits > 8 && is_split));
-        splits
-            .map(move |splits| k_tiles.div_ceil(splits.min(MOST_SPLITS)).max(1))
-            .take_while(move |&split_k_tiles| split_k_tiles >= LEAST_K_TILES.min(k_tiles).max(1))
-    }
-
-    /// The estimated time.
-    fn clocks(&self, split_k_tiles: usize) -> f64 {
-        let [m, n, k] = self.tile.map(|it| it as f64);
-        let [rows, columns, length] = self.extents.map(|it| it as f64);
-        let splits = self.splits(split_k_tiles);
-        let blocks = (self.tiles() * splits).div_ceil(self.multiprocessors);
-        // One block does not keep a multiprocessor busy if there is room for more.
-        let at_a_time = blocks.min(self.blocks) as f64;
-        let busy = (0.5 + 0.5 * at_a_time / self.blocks as f64).min(1.0);
-        let rounds = blocks.div_ceil(self.blocks) as f64;
-        let k_tile = m * n * k / self.speed / busy;
-        let computing = blocks as f64 * split_k_tiles as f64 * k_tile + rounds * BLOCK;
-        let bytes = (rows + columns) * length * self.bytes as f64 + rows * columns * 4.0;
-        let bytes = bytes * self.groups.count as f64;
-        let memory = bytes / self.memory_rate + BLOCK;
-        let second = match splits {
-            1 => 0.0,
-            _ => {
-                let partials = rows * columns * splits as f64 * 8.0;
-                SECOND_KERNEL + partials / (2.0 * self.memory_rate)
-            }
+        let without_old = Problem {
+            alpha: T::Factor::ONE,
+            beta: of_residual,
+            ..problem
         };
-        let strided = if self.strided { 0.1 * BLOCK } else { 0.0 };
-        overlapped(computing, memory) + second + strided
+        Then {
+            first: Scale {
+                alpha,
+                beta: of_old,
+            },
+            second: without_old.fused(),
+        }
+    }
+
+    fn identity() -> Self {
+        Then {
+            first: Scale::ONE,
+            second: Fused::identity(),
+        }
     }
 }
 
 /// A kernel writes C.
-struct Direct<T: Elements, O: Output<Acc = T::Factor>>(Multistage<Instance<T, O>, Arguments<T, O>>);
+struct Direct<T: Elements, O: Output<Acc = T::Factor>, Epi: OfProblem<T, O>>(Multistage<T, O, Epi>);
 
-impl<T: Elements, O: Output<Acc = T::Factor>> Launch<T, O> for Direct<T, O> {
+impl<T: Elements, O: Output<Acc = T::Factor>, Epi: OfProblem<T, O>> Launch<T, O>
+    for Direct<T, O, Epi>
+{
     fn launch(&self, stream: &Stream, problem: Problem<'_, T, O>) -> Result<()> {
         let Direct(kernel) = self;
-        let mut problem = kernel.oriented(problem);
-        let args = MultistageArgs {
-            is_identity: problem.is_product_alone().into(),
-            ..kernel.args_to_c(&problem)
-        };
-        let fused = problem.fused();
+        let problem = kernel.oriented(problem);
+        let args = kernel.args_to_c(&problem);
+        let (a, b, c) = (problem.a.view, problem.b.view, problem.c.view.address());
+        let epilogue = Epi::of(problem);
         let nowhere = GlobalMut::from_ptr(std::ptr::null_mut());
-        let (a, b) = (problem.a.view, problem.b.view);
         kernel.each_launch(args, |groups, args| {
-            let c = &mut problem.c.view;
             // SAFETY: the matrices and sizes were checked against their memory. C overlaps neither A nor B, and is
-            // borrowed mutably.
-            unsafe { kernel.launch(stream, groups, args, (a, b, c, nowhere, args, fused)) }
+            // borrowed mutably. There is an index for each row of the product, and the kernel compares each index with
+            // the table.
+            unsafe {
+                let all = (a, b, pointer_mut(c), nowhere, args, epilogue);
+                kernel.launch(stream, groups, args, all)
+            }
         })
     }
 }
 
-/// A kernel for rows of tables writes C.
-struct DirectNamed<T: Elements, O: Output<Acc = T::Factor>>(NamedKernel<T, O>);
+/// A kernel writes partials, and a second kernel makes C of them.
+struct ByPartials<T: Elements, O: Output<Acc = T::Factor>, Epi: OfProblem<T, O>>(
+    Multistage<T, O, Epi>,
+);
 
-/// A kernel for rows of tables, and how it is launched.
-type NamedKernel<T, O> = Multistage<NamedInstance<T, O>, NamedArguments<T, O, FusedWithOld<O>>>;
-
-impl<T: Elements, O: Output<Acc = T::Factor>> Launch<T, O> for DirectNamed<T, O> {
-    fn launch(&self, stream: &Stream, mut problem: Problem<'_, T, O>) -> Result<()> {
-        let DirectNamed(kernel) = self;
-        let args = kernel.args_to_c(&problem);
-        let rows = named_operands(&problem);
-        let fused = fused_with_old(&mut problem);
-        let nowhere = GlobalMut::from_ptr(std::ptr::null_mut());
+impl<T, O, D, Epi> Launch<T, D> for ByPartials<T, O, Epi>
+where
+    T: Elements,
+    O: Output<Acc = T::Factor>,
+    D: Output<Acc = T::Factor>,
+    Epi: OfProblem<T, O>,
+{
+    fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()> {
+        let ByPartials(kernel) = self;
+        let problem = kernel.oriented(problem);
+        let (mut partials, args) = kernel.partials(stream, &problem)?;
+        let nowhere = GlobalMut::<O>::from_ptr(std::ptr::null_mut());
         let (a, b) = (problem.a.view, problem.b.view);
-        kernel.each_launch(args, |groups, args| {
-            let c = &mut problem.c.view;
-            // SAFETY: as in `Direct`. There is an index for each row of the product, and the kernel compares each index
-            // with the table.
-            unsafe { kernel.launch(stream, groups, args, (a, b, c, nowhere, args, rows, fused)) }
-        })
+        let to = partials.elements.view_mut();
+        // SAFETY: as in `Direct`. The partials have room for each split.
+        unsafe {
+            let all = (a, b, nowhere, to, args, Epi::identity());
+            kernel.launch(stream, 1, args, all)?;
+        }
+        // SAFETY: the partials have C's extents.
+        unsafe { partials.finish(stream, problem) }
     }
 }
 
@@ -423,12 +397,9 @@ impl<T: Elements, O: Output<Acc = T::Factor>> Launch<T, O> for DirectNamed<T, O>
 fn named_operands<T: Elements, D: DeviceData>(problem: &Problem<'_, T, D>) -> NamedOperands {
     let (a, c) = (&problem.a, &problem.c);
     let own = |rows: usize, ld: usize| NamedRows {
-        indices: Global::from_ptr(std::ptr::null()),
-        first_miss: GlobalMut::from_ptr(std::ptr::null_mut()),
         table_rows: rows as i64,
         ld: ld as i64,
-        wide_indices: 0,
-        out_of_range: OutOfRange::SKIP,
+        ..NamedRows::NONE
     };
     let (rows_a, rows_c) = match &problem.rows {
         Rows::Own => (None, None),
@@ -445,87 +416,22 @@ fn named_operands<T: Elements, D: DeviceData>(problem: &Problem<'_, T, D>) -> Na
     }
 }
 
-/// The whole epilogue of a problem in which the store finds the old elements of C. A residual is found by its rows.
-fn fused_with_old<T: Elements, O: Output<Acc = T::Factor>>(
-    problem: &mut Problem<'_, T, O>,
-) -> FusedWithOld<O> {
-    let (alpha, beta) = (problem.alpha, problem.beta);
-    problem.alpha = T::Factor::ONE;
-    let mut of_old = T::Factor::ZERO;
-    if problem.epilogue.residual.is_none() {
-        (of_old, problem.beta) = (beta, T::Factor::ZERO);
-    }
-    Then {
-        first: Scale {
-            alpha,
-            beta: of_old,
-        },
-        second: problem.fused(),
-    }
+/// A kernel that is loaded, and how it is launched.
+struct Multistage<T: Elements, O: Output<Acc = T::Factor>, Epi: OfProblem<T, O>> {
+    function: Function<instance::Arguments<T, O, Epi>>,
+    candidate: Candidate<T, O, Epi>,
 }
 
-/// A kernel writes partials, and a second kernel makes C of them.
-struct ByPartials<T: Elements, O: Output<Acc = T::Factor>>(
-    Multistage<Instance<T, O>, Arguments<T, O>>,
-);
-
-impl<T: Elements, O: Output<Acc = T::Factor>, D: Output<Acc = T::Factor>> Launch<T, D>
-    for ByPartials<T, O>
-{
-    fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()> {
-        let ByPartials(kernel) = self;
-        let problem = kernel.oriented(problem);
-        let (mut partials, args) = kernel.partials(stream, &problem)?;
-        let nowhere = GlobalMut::<O>::from_ptr(std::ptr::null_mut());
-        let (a, b) = (problem.a.view, problem.b.view);
-        let to = partials.elements.view_mut();
-        // SAFETY: the matrices were checked against their memory. The partials have room for each split.
-        unsafe {
-            let all = (a, b, nowhere, to, args, Fused::identity());
-            kernel.launch(stream, 1, args, all)?;
-        }
-        // SAFETY: the partials have C's extents.
-        unsafe { partials.finish(stream, problem) }
+impl<T: Elements, O: Output<Acc = T::Factor>, Epi: OfProblem<T, O>> Multistage<T, O, Epi> {
+    /// Loads the candidate's kernel.
+    fn new(stream: &Stream, candidate: Candidate<T, O, Epi>) -> Result<Self> {
+        let kernel = candidate.instance.kernel;
+        Ok(Multistage {
+            function: stream.device().load(&cutlet_kernels::PTX, kernel)?,
+            candidate,
+        })
     }
-}
 
-/// A kernel writes partials of rows of a table, and a second kernel makes C of them.
-struct PartialsNamed<T: Elements, O: Output<Acc = T::Factor>>(NamedKernel<T, O>);
-
-impl<T: Elements, O: Output<Acc = T::Factor>, D: Output<Acc = T::Factor>> Launch<T, D>
-    for PartialsNamed<T, O>
-{
-    fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()> {
-        let PartialsNamed(kernel) = self;
-        let (mut partials, args) = kernel.partials(stream, &problem)?;
-        let nowhere = GlobalMut::<O>::from_ptr(std::ptr::null_mut());
-        let (a, b) = (problem.a.view, problem.b.view);
-        let to = partials.elements.view_mut();
-        let rows = named_operands(&problem);
-        let identity = Then {
-            first: Scale::ONE,
-            second: Fused::identity(),
-        };
-        // SAFETY: as in `ByPartials`. There is an index for each row of the product, and the kernel compares each index
-        // with the table.
-        unsafe {
-            let all = (a, b, nowhere, to, args, rows, identity);
-            kernel.launch(stream, 1, args, all)?;
-        }
-        // SAFETY: the partials have C's extents.
-        unsafe { partials.finish(stream, problem) }
-    }
-}
-
-/// A kernel with arguments `A` of an instance `I`, and how it is launched.
-struct Multistage<I: 'static, A: KernelArgs> {
-    function: Function<A>,
-    candidate: Candidate<I>,
-}
-
-impl<T: Elements, O: Output<Acc = T::Factor>, Epi, A: KernelArgs>
-    Multistage<instance::Instance<T, O, Epi, A>, A>
-{
     /// The problem as the kernel solves it.
     fn oriented<'a, D: DeviceData>(&self, problem: Problem<'a, T, D>) -> Problem<'a, T, D> {
         match self.candidate.transposed {
@@ -545,6 +451,7 @@ impl<T: Elements, O: Output<Acc = T::Factor>, Epi, A: KernelArgs>
         MultistageArgs {
             strides_c: c.strides(),
             in_fours: in_fours.into(),
+            is_identity: problem.is_product_alone().into(),
             ..self.args(problem)
         }
     }
@@ -612,6 +519,7 @@ impl<T: Elements, O: Output<Acc = T::Factor>, Epi, A: KernelArgs>
             groups: device_groups(&problem.groups),
             first_group: 0,
             _unused: 0,
+            rows: named_operands(problem),
         }
     }
 
@@ -624,7 +532,7 @@ impl<T: Elements, O: Output<Acc = T::Factor>, Epi, A: KernelArgs>
         stream: &Stream,
         groups: u32,
         args: MultistageArgs,
-        all: impl LaunchArgs<A>,
+        all: impl LaunchArgs<instance::Arguments<T, O, Epi>>,
     ) -> Result<()> {
         // SAFETY: as promised by the caller.
         unsafe { stream.launch(&self.function, (args.raster.size(), groups), all)? };

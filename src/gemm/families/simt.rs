@@ -8,7 +8,7 @@ use cutlet_kernels::gemm::simt::row_instances;
 use super::multistage::{self, Kernels};
 use crate::gemm::partials::Output;
 use crate::gemm::problem::Problem;
-use crate::gemm::registry::{Family, KernelQuery, Planned};
+use crate::gemm::registry::{Family, KernelQuery, LaunchPlan};
 use crate::{Error, Result};
 
 /// The family's name.
@@ -50,7 +50,7 @@ macro_rules! family {
                 stream: &Stream,
                 problem: &Problem<'_, f32, $c>,
                 kernel: Option<&str>,
-            ) -> Result<Option<Planned<f32, $c>>> {
+            ) -> Result<Option<LaunchPlan<f32, $c>>> {
                 let kernels = Kernels {
                     plain: F32,
                     named: row_instances::F32,

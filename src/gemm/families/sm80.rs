@@ -10,7 +10,7 @@ use crate::gemm::operand::Operand;
 use crate::gemm::partials::Output;
 use crate::gemm::precision::Precision;
 use crate::gemm::problem::Problem;
-use crate::gemm::registry::{Family, KernelQuery, Planned};
+use crate::gemm::registry::{Family, KernelQuery, LaunchPlan};
 use crate::{Error, Result};
 
 /// The family's name.
@@ -137,7 +137,7 @@ macro_rules! family {
                 stream: &Stream,
                 problem: &Problem<'_, $r::Operand, $c>,
                 kernel: Option<&str>,
-            ) -> Result<Option<Planned<$r::Operand, $c>>> {
+            ) -> Result<Option<LaunchPlan<$r::Operand, $c>>> {
                 match $r::PRECISIONS.contains(&problem.precision) {
                     true => {
                         let peak = $r::PEAK * peak(stream.device());
@@ -146,10 +146,8 @@ macro_rules! family {
                             named: $r::named(),
                         };
                         let planned = multistage::$plan(kernels, peak, stream, problem, kernel)?;
-                        Ok(planned.map(|it| Planned {
-                            clocks: it.clocks * beside_wgmma::<$r>(stream.device()),
-                            ..it
-                        }))
+                        let factor = beside_wgmma::<$r>(stream.device());
+                        Ok(planned.map(|it| { let time = factor * it.microseconds; it.taking(time) }))
                     },
                     false => Ok(None),
                 }

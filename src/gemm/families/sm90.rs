@@ -9,10 +9,8 @@ mod epilogue_plan;
 mod fixup;
 mod grouped;
 mod launch;
-mod named_rows;
 mod prefetch;
 mod sm_affinity;
-mod swiglu;
 mod tma_operand;
 
 use std::fmt::Display;
@@ -38,21 +36,19 @@ use half::{bf16, f16};
 use crate::gemm::Activation;
 use crate::gemm::choice::cost::{Candidate, CostInput, OutputPath, TMA_UNIT, by_model};
 use crate::gemm::choice::decomposition::{Decomposition, Named};
+use crate::gemm::choice::device_speed::DeviceSpeed;
 use crate::gemm::choice::fastest;
-use crate::gemm::families::speed;
 use crate::gemm::operand::Operand;
 use crate::gemm::partials::{Output, SplitKReduce};
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{
-    Family, Fused, IndexedOperand, KernelQuery, Launch, Planned, has_code,
+    Family, Fused, IndexedOperand, KernelQuery, Launch, LaunchPlan, has_code,
 };
 use crate::{Error, MatrixMut, Order, Result};
 pub use epilogue_plan::EpiloguePlan;
 use fixup::FixupCounters;
-use grouped::GroupedInstance;
+use grouped::grouped;
 use launch::{Prepared, To, Workspace};
-use named_rows::{GatheredInstance, ScatteredInstance};
-use swiglu::SwigluInstance;
 use tma_operand::TmaOperand;
 
 /// A plain kernel and an epilogue pass are chosen if their time is below this share of a fusing kernel's, by the model.
@@ -68,13 +64,13 @@ trait Element: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
     /// The kernels that fuse nothing.
     fn plain() -> &'static [Instance<Self>];
     /// The kernels for groups.
-    fn grouped() -> &'static [GroupedInstance<Self>];
+    fn grouped() -> &'static [Instance<Self>];
     /// The kernels that gather A.
-    fn gathered() -> &'static [GatheredInstance<Self>];
+    fn gathered() -> &'static [Instance<Self>];
     /// The kernels that scatter C.
-    fn scattered() -> &'static [ScatteredInstance<Self>];
+    fn scattered() -> &'static [Instance<Self>];
     /// The kernels that fuse SwiGLU.
-    fn swiglu() -> &'static [SwigluInstance<Self>];
+    fn swiglu() -> &'static [Instance<Self>];
     /// The kernels that fuse a bias or a residual, and then ReLU or no activation.
     fn linear() -> &'static [Fusing<Self, AtLeast>];
     /// The epilogue that computes GELU.
@@ -96,16 +92,16 @@ macro_rules! element_types {
             fn plain() -> &'static [Instance<Self>] {
                 $plain
             }
-            fn grouped() -> &'static [GroupedInstance<Self>] {
+            fn grouped() -> &'static [Instance<Self>] {
                 $grouped
             }
-            fn gathered() -> &'static [GatheredInstance<Self>] {
+            fn gathered() -> &'static [Instance<Self>] {
                 $gathered
             }
-            fn scattered() -> &'static [ScatteredInstance<Self>] {
+            fn scattered() -> &'static [Instance<Self>] {
                 $scattered
             }
-            fn swiglu() -> &'static [SwigluInstance<Self>] {
+            fn swiglu() -> &'static [Instance<Self>] {
                 $swiglu
             }
             fn linear() -> &'static [Fusing<Self, AtLeast>] {
@@ -151,12 +147,12 @@ fn supports<D: Display>(
 }
 
 /// The instances for operands of these orders that the backend runs. With a name, only the instance of this name.
-fn of_orders<T, Epi, A>(
-    all: &'static [Instance<T, Epi, A>],
+fn of_orders<T, Epi>(
+    all: &'static [Instance<T, Epi>],
     backend: Backend,
     [a, b]: [Order; 2],
     kernel: Option<&str>,
-) -> Vec<&'static Instance<T, Epi, A>> {
+) -> Vec<&'static Instance<T, Epi>> {
     let k_major = [a == Order::RowMajor, b == Order::ColMajor];
     all.iter()
         .filter(|instance| instance.k_major == instance.oriented(k_major))
@@ -165,7 +161,7 @@ fn of_orders<T, Epi, A>(
         .collect()
 }
 
-fn names<T, Epi, A>(instances: Vec<&'static Instance<T, Epi, A>>) -> Vec<&'static str> {
+fn names<T, Epi>(instances: Vec<&'static Instance<T, Epi>>) -> Vec<&'static str> {
     let names = instances.into_iter().map(|instance| instance.name());
     names.collect()
 }
@@ -232,7 +228,7 @@ fn cost_input<T: TensorMapElement + Operand, D: DeviceData>(
         allows_fixup: false,
         decomposition: named.decomposition,
         // With k = 0, zeros are multiplied.
-        ..CostInput::plain([m, n, k.max(1)], speed(stream.device()))
+        ..CostInput::plain([m, n, k.max(1)], DeviceSpeed::of(stream.device()))
     }
 }
 
@@ -242,7 +238,7 @@ fn tma_stores<T: DeviceData>(c: &MatrixMut<'_, T>) -> bool {
 }
 
 macro_rules! family {
-    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, $groups:expr, $rows:expr, $gated:expr,
+    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, gates $gates:literal, $several:expr,
         names $names:ident, decompositions $decompositions:expr) => {
         $(#[$doc])*
         #[derive(Debug)]
@@ -251,6 +247,10 @@ macro_rules! family {
         impl<$t: Element $(, $d: Output<Acc = f32>)?> Family<$t, $c> for $name {
             fn name(&self) -> &'static str {
                 NAME
+            }
+
+            fn fuses_gates(&self) -> bool {
+                $gates
             }
 
             fn supports(&self, device: &Device) -> Result<()> {
@@ -274,7 +274,7 @@ macro_rules! family {
                 problem: &Problem<'_, $t, $c>,
                 kernel: &str,
             ) -> Vec<Decomposition> {
-                match problem.rows.are_own() && problem.groups.are_one() {
+                match is_one_product(problem) {
                     true => $decompositions(stream, problem, kernel),
                     false => Vec::new(),
                 }
@@ -285,45 +285,37 @@ macro_rules! family {
                 stream: &Stream,
                 problem: &Problem<'_, $t, $c>,
                 kernel: Option<&str>,
-            ) -> Result<Option<Planned<$t, $c>>> {
-                if !problem.rows.are_own() {
-                    return $rows(stream, problem, kernel);
+            ) -> Result<Option<LaunchPlan<$t, $c>>> {
+                if !is_one_product(problem) {
+                    return $several(stream, problem, kernel);
                 }
-                if !problem.groups.are_one() {
-                    return $groups(stream, problem, kernel);
-                }
-                let planned = $plan(stream, problem, Named::of(kernel))?;
-                Ok(planned.map(|it| Planned {
-                    clocks: it.clocks + TmaOperand::copying(stream, problem),
-                    ..it
-                }))
-            }
-
-            fn plan_gated(
-                &self,
-                stream: &Stream,
-                problem: &Problem<'_, $t, $c>,
-                kernel: Option<&str>,
-            ) -> Result<Option<Planned<$t, $c>>> {
-                $gated(stream, problem, kernel)
+                let plan = $plan(stream, problem, Named::of(kernel))?;
+                let copying = TmaOperand::copying(stream, problem);
+                let copying = DeviceSpeed::of(stream.device()).microseconds(copying);
+                Ok(plan.map(|it| { let time = it.microseconds + copying; it.taking(time) }))
             }
         }
     };
 }
 family! {
     /// C of the operands' type.
-    ToSameType, <T> to T, plan to_same_type, grouped::grouped, named_rows::named_rows, swiglu::swiglu,
+    ToSameType, <T> to T, plan to_same_type, gates true, grouped,
     names candidates, decompositions decompositions
 }
 family! {
     /// C of f32.
-    ToF32, <T> to f32, plan to_f32, |_, _, _| Ok(None), |_, _, _| Ok(None), |_, _, _| Ok(None),
+    ToF32, <T> to f32, plan to_f32, gates false, |_, _, _| Ok(None),
     names plain_candidates, decompositions |_, _, _| Vec::new()
 }
 family! {
     /// C of another type, which no kernel of the family writes.
-    ToOtherType, <T, D> to D, plan by_second_kernel, |_, _, _| Ok(None), |_, _, _| Ok(None), |_, _, _| Ok(None),
+    ToOtherType, <T, D> to D, plan by_second_kernel, gates false, |_, _, _| Ok(None),
     names plain_candidates, decompositions |_, _, _| Vec::new()
+}
+
+/// Whether there is one product, of its own rows and without gates.
+fn is_one_product<T: Element, D: DeviceData>(problem: &Problem<'_, T, D>) -> bool {
+    problem.groups.are_one() && problem.rows.are_own() && problem.epilogue.gate.is_none()
 }
 
 /// Plans a C of the operands' type.
@@ -331,7 +323,7 @@ fn to_same_type<T: Element>(
     stream: &Stream,
     problem: &Problem<'_, T>,
     named: Named<'_>,
-) -> Result<Option<Planned<T, T>>> {
+) -> Result<Option<LaunchPlan<T, T>>> {
     if problem.epilogue.are_none() {
         return plain(stream, problem, named);
     }
@@ -354,14 +346,13 @@ fn plain<T: Element>(
     stream: &Stream,
     problem: &Problem<'_, T>,
     named: Named<'_>,
-) -> Result<Option<Planned<T, T>>> {
+) -> Result<Option<LaunchPlan<T, T>>> {
     let (kernels, input) = plain_candidates_of(stream, problem, named);
     match fastest(&kernels, &input) {
-        Some(candidate) => Ok(Some(Planned {
-            kernel: candidate.instance.name(),
-            clocks: candidate.clocks,
-            launch: Box::new(Plain(Prepared::new(stream, &PTX, candidate, input)?)),
-        })),
+        Some(candidate) => {
+            let launch = Plain(Prepared::new(stream, &PTX, candidate, input)?);
+            Ok(Some(plan_of(stream, &candidate, launch)))
+        }
         // The kernel of this name cannot write C itself.
         None => by_second_kernel(stream, problem, named),
     }
@@ -415,7 +406,7 @@ fn fused<T: Element, A: Epilogue<Acc = f32>>(
     named: Named<'_>,
     fusing: &'static [Fusing<T, A>],
     activation: A,
-) -> Result<Option<Planned<T, T>>> {
+) -> Result<Option<LaunchPlan<T, T>>> {
     let fusing = match problem.reads_pairs() && tma_stores(&problem.c) {
         true => {
             let orders = [problem.a.order(), problem.b.order()];
@@ -430,14 +421,11 @@ fn fused<T: Element, A: Epilogue<Acc = f32>>(
         (Some(candidate), second)
             if second.is_none_or(|it| it.clocks >= SECOND_KERNEL_PAYS * candidate.clocks) =>
         {
-            Ok(Some(Planned {
-                kernel: candidate.instance.name(),
-                clocks: candidate.clocks,
-                launch: Box::new(FusedLaunch {
-                    kernel: Prepared::new(stream, &PTX, candidate, input)?,
-                    activation,
-                }),
-            }))
+            let launch = FusedLaunch {
+                kernel: Prepared::new(stream, &PTX, candidate, input)?,
+                activation,
+            };
+            Ok(Some(plan_of(stream, &candidate, launch)))
         }
         (_, Some(second)) => second_kernel(stream, second, second_input).map(Some),
         (_, None) => Ok(None),
@@ -450,7 +438,7 @@ fn to_f32<T: Element>(
     stream: &Stream,
     problem: &Problem<'_, T, f32>,
     named: Named<'_>,
-) -> Result<Option<Planned<T, f32>>> {
+) -> Result<Option<LaunchPlan<T, f32>>> {
     let c = &problem.c;
     let in_pairs = c.starts_runs_at(2 * size_of::<f32>()) && c.columns().is_multiple_of(2);
     let adds = problem.beta == 1.0;
@@ -467,14 +455,9 @@ fn to_f32<T: Element>(
         return Ok(None);
     };
     let prepared = Prepared::new(stream, &PTX, candidate, input)?;
-    let launch: Box<dyn Launch<T, f32>> = match candidate.path {
-        OutputPath::Direct => Box::new(Accumulate { prepared, adds }),
-        _ => Box::new(SecondKernel(prepared)),
-    };
-    Ok(Some(Planned {
-        kernel: candidate.instance.name(),
-        clocks: candidate.clocks,
-        launch,
+    Ok(Some(match candidate.path {
+        OutputPath::Direct => plan_of(stream, &candidate, Accumulate { prepared, adds }),
+        _ => plan_of(stream, &candidate, SecondKernel(prepared)),
     }))
 }
 
@@ -483,7 +466,7 @@ fn by_second_kernel<T: Element, D: Output<Acc = f32>>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     named: Named<'_>,
-) -> Result<Option<Planned<T, D>>> {
+) -> Result<Option<LaunchPlan<T, D>>> {
     match for_second_kernel(stream, problem, named) {
         (Some(candidate), input) => second_kernel(stream, candidate, input).map(Some),
         (None, _) => Ok(None),
@@ -509,12 +492,19 @@ fn second_kernel<T: Element, D: Output<Acc = f32>>(
     stream: &Stream,
     candidate: Candidate<T, Scale>,
     input: CostInput,
-) -> Result<Planned<T, D>> {
-    Ok(Planned {
-        kernel: candidate.instance.name(),
-        clocks: candidate.clocks,
-        launch: Box::new(SecondKernel(Prepared::new(stream, &PTX, candidate, input)?)),
-    })
+) -> Result<LaunchPlan<T, D>> {
+    let launch = SecondKernel(Prepared::new(stream, &PTX, candidate, input)?);
+    Ok(plan_of(stream, &candidate, launch))
+}
+
+/// The plan of a candidate's launch.
+fn plan_of<T: Operand, D: DeviceData, Epi>(
+    stream: &Stream,
+    candidate: &Candidate<T, Epi>,
+    launch: impl Launch<T, D> + 'static,
+) -> LaunchPlan<T, D> {
+    let time = DeviceSpeed::of(stream.device()).microseconds(candidate.clocks);
+    LaunchPlan::new(candidate.instance.name(), time, launch)
 }
 
 /// C by a kernel that fuses nothing, with or without splits.
@@ -541,7 +531,7 @@ impl<T: Element> Launch<T, T> for Plain<T> {
                 }
                 // The plan's stream had counters, and this stream has none.
                 None => match plain(stream, &problem, Named::default())? {
-                    Some(planned) => planned.launch.launch(stream, problem),
+                    Some(plan) => plan.launch(stream, problem),
                     None => unreachable!("every problem has a plain kernel"),
                 },
             },
@@ -618,9 +608,8 @@ mod tests {
     use cutlet_host::Buffer;
 
     use super::*;
-    use crate::Matrix;
     use crate::gemm::choice::cost::streamed_tiles;
-    use crate::gemm::epilogue::EpilogueArgs;
+    use crate::{Gemm, Matrix};
 
     /// Small whole numbers, so that products and sums are exact.
     fn small(count: usize) -> Vec<bf16> {
@@ -690,7 +679,8 @@ mod tests {
         c: &mut Buffer<bf16>,
     ) -> Result<()> {
         let c = MatrixMut::row_major(c, a.rows(), b.columns())?;
-        let problem = Problem::new(stream, 1.0, a, b, beta, c, EpilogueArgs::default())?;
+        let mut gemm = Gemm::new(a, b, c).beta(beta);
+        let problem = Problem::new(stream, &mut gemm)?;
         let input = cost_input(stream, &problem, Named::default());
         let candidate = way.candidate(instance, &input);
         Plain(Prepared::new(stream, &PTX, candidate, input)?).launch(stream, problem)

@@ -66,14 +66,15 @@ impl ProblemKey {
         1 << (bytes | Self::WIDEST_ALIGNMENT).trailing_zeros()
     }
 
-    /// The key of a problem of these types of A and B, and of C. None for groups of rows, for rows that indices name, and
-    /// for products with k = 0, which are not tuned.
+    /// The key of a problem of these types of A and B, and of C. None for groups of rows, for rows that indices name, for
+    /// gated products, and for products with k = 0, which are not tuned.
     pub(crate) fn of<T: Operand, D: DeviceData>(
         problem: &Problem<'_, T, D>,
         [operands, c]: [ElementType; 2],
     ) -> Option<Self> {
         let (m, n, k) = problem.extents();
-        if k == 0 || problem.groups.have_sizes() || !problem.rows.are_own() {
+        let is_gated = problem.epilogue.gate.is_some();
+        if k == 0 || is_gated || problem.groups.have_sizes() || !problem.rows.are_own() {
             return None;
         }
         let alignment = |address: u64, ld: usize, stride: usize, bytes: usize| {

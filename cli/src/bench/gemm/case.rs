@@ -5,7 +5,7 @@ use std::rc::Rc;
 use cutlet::{Buffer, MatrixBatch, MatrixBatchMut, Order, Stream, View};
 
 use super::baseline::Baseline;
-use super::types::{InstancesFor, Kernel, Types};
+use super::types::{InstancesFor, Kernel, Product, Types};
 use super::{Problem, has_kernels};
 use crate::bench::family::SetUp;
 use crate::deviation::Deviation;
@@ -263,17 +263,15 @@ impl<T: Types> Case for GemmCase<'_, T> {
         let ours = self.kernel.map_or(0, |_| 1 + self.instances.len());
         match self.kernel {
             Some(kernel) if contestant < ours => {
-                let gemm = epilogue.gemm(&self.bias);
-                let gemm = match contestant {
-                    0 => gemm,
-                    nth => gemm.instance(self.instances[nth - 1]),
+                let product = Product {
+                    a: MatrixBatch::packed(a, batch, m, k, order_a)?,
+                    b: MatrixBatch::packed(b, batch, k, n, order_b)?,
+                    c: MatrixBatchMut::packed(c, batch, m, n, Order::RowMajor)?,
+                    epilogue,
+                    bias: &self.bias,
+                    instance: contestant.checked_sub(1).map(|nth| self.instances[nth]),
                 };
-                let (a, b) = (
-                    MatrixBatch::packed(a, batch, m, k, order_a)?,
-                    MatrixBatch::packed(b, batch, k, n, order_b)?,
-                );
-                let c = MatrixBatchMut::packed(c, batch, m, n, Order::RowMajor)?;
-                Ok(kernel(&gemm, stream, a, b, c)?)
+                Ok(kernel(product, stream)?)
             }
             _ => self.baseline.enqueue(stream, contestant - ours, a, b, c),
         }
@@ -344,8 +342,7 @@ mod tests {
     use crate::bench::gemm::types::{Bf16, F32};
     use crate::measure::dtype::Dtype;
     use crate::measure::epilogue::Epilogue;
-    use cutlet::{Activation, Device, Gemm, MAX_EXTENT};
-    use half::bf16;
+    use cutlet::{Activation, Device, MAX_EXTENT};
 
     fn problem(m: usize, n: usize, k: usize) -> Problem {
         Problem {
@@ -387,13 +384,7 @@ mod tests {
         check.wrong
     }
 
-    fn right(
-        _: &Gemm<'_, f32>,
-        stream: &Stream,
-        a: MatrixBatch<'_, f32>,
-        b: MatrixBatch<'_, f32>,
-        c: MatrixBatchMut<'_, f32>,
-    ) -> cutlet::Result<()> {
+    fn right(Product { a, b, c, .. }: Product<'_, F32>, stream: &Stream) -> cutlet::Result<()> {
         cutlet::gemm_batched(stream, 1.0, a, b, 0.0, c)
     }
 
@@ -420,7 +411,7 @@ mod tests {
 
     #[test]
     fn an_output_left_out_is_found() {
-        let wrong = verdict(|_, _, _, _, _| Ok(())).unwrap();
+        let wrong = verdict(|_, _| Ok(())).unwrap();
         assert!(
             wrong.contains("600 of 600 entries are no numbers"),
             "{wrong}"
@@ -438,14 +429,8 @@ mod tests {
         };
         assert_eq!(verdict_of::<Bf16>(&gelu, Bf16::KERNEL.unwrap()), None);
         let others: [Kernel<Bf16>; 2] = [
-            |_, stream, a, b, c| {
-                let other = Gemm::<bf16>::new().activation(Activation::Relu);
-                other.run_batched(stream, 1.0, a, b, 0.0, c)
-            },
-            |_, stream, a, b, c| {
-                let other = Gemm::<bf16>::new().activation(Activation::Silu);
-                other.run_batched(stream, 1.0, a, b, 0.0, c)
-            },
+            |product, stream| product.gemm().activation(Activation::Relu).run(stream),
+            |product, stream| product.gemm().activation(Activation::Silu).run(stream),
         ];
         for other in others {
             let wrong = verdict_of::<Bf16>(&gelu, other).unwrap();
@@ -455,8 +440,7 @@ mod tests {
 
     #[test]
     fn a_factor_is_found() {
-        let wrong =
-            verdict(|gemm, stream, a, b, c| gemm.run_batched(stream, 1.001, a, b, 0.0, c)).unwrap();
+        let wrong = verdict(|product, stream| product.gemm().alpha(1.001).run(stream)).unwrap();
         assert!(wrong.contains("relative distance"), "{wrong}");
     }
 }

@@ -1,11 +1,10 @@
 //! The element types of GEMMs, with cutlet's kernel for each.
 
-use cutlet::{Gemm, MatrixBatch, MatrixBatchMut, Order, Precision, Stream};
+use cutlet::{Buffer, Gemm, MatrixBatch, MatrixBatchMut, Operand, Order, Precision, Stream};
 use cutlet_cli::cublas::{Compute, Element};
 use cutlet_device::DeviceData;
 use cutlet_device::fp8::F8E4M3;
 use cutlet_host::Backend;
-use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
 use crate::measure::check::Nearest;
@@ -32,14 +31,32 @@ pub trait Types: 'static {
     const INSTANCES: Instances = |_| Vec::new();
 }
 
-/// cutlet's GEMM of some types, for a batch.
-pub type Kernel<T> = fn(
-    &Gemm<'_, <T as Types>::Out>,
-    &Stream,
-    MatrixBatch<'_, <T as Types>::In>,
-    MatrixBatch<'_, <T as Types>::In>,
-    MatrixBatchMut<'_, <T as Types>::Out>,
-) -> cutlet::Result<()>;
+/// cutlet's GEMM of some types.
+pub type Kernel<T> = fn(Product<'_, T>, &Stream) -> cutlet::Result<()>;
+
+/// A batch of products with an epilogue.
+pub struct Product<'a, T: Types + ?Sized> {
+    pub a: MatrixBatch<'a, T::In>,
+    pub b: MatrixBatch<'a, T::In>,
+    pub c: MatrixBatchMut<'a, T::Out>,
+    pub epilogue: Epilogue,
+    /// A number for each column of C. It is added if the epilogue has a bias.
+    pub bias: &'a Buffer<T::Out>,
+    /// The kernel instance, instead of the one that is estimated to be the fastest.
+    pub instance: Option<&'a str>,
+}
+
+impl<'a, T: Types<In: Operand>> Product<'a, T> {
+    /// cutlet's GEMM of these operands.
+    pub fn gemm(self) -> Gemm<'a, T::In, T::Out> {
+        let gemm = Gemm::new(self.a, self.b, self.c);
+        let gemm = self.epilogue.fuse(gemm, self.bias);
+        match self.instance {
+            Some(name) => gemm.instance(name),
+            None => gemm,
+        }
+    }
+}
 
 /// A list of the names of cutlet's kernel instances.
 pub type Instances = fn(InstancesFor) -> Vec<&'static str>;
@@ -61,17 +78,17 @@ fn instances<T: cutlet::Element<D>, D: DeviceData>(
     precision: Precision,
 ) -> Vec<&'static str> {
     let InstancesFor {
-        backend: _,
+        backend,
         orders: [a, b],
         epilogue,
         of_batches,
     } = asked;
     match (of_batches, epilogue.is_none()) {
-        (false, true) => Gemm::<D>::instances::<T>(asked.backend, a, b, precision),
+        (false, true) => Gemm::<T, D>::instances(backend, a, b, precision),
         (false, false) => {
-            Gemm::<D>::fused_instances::<T>(asked.backend, a, b, precision, epilogue.activation)
+            Gemm::<T, D>::fused_instances(backend, a, b, precision, epilogue.activation)
         }
-        (true, true) => Gemm::<D>::batched_instances::<T>(asked.backend, a, b, precision),
+        (true, true) => Gemm::<T, D>::batched_instances(backend, a, b, precision),
         (true, false) => Vec::new(),
     }
 }
@@ -82,15 +99,11 @@ fn exact<T: cutlet::Element<D>, D: DeviceData>(asked: InstancesFor) -> Vec<&'sta
 }
 
 /// [`Types::KERNEL`] of types that cutlet multiplies.
-fn multiply<T: cutlet::Element<D>, D: DeviceData>(
-    gemm: &Gemm<'_, D>,
+fn multiply<T: Types<In: cutlet::Element<T::Out>>>(
+    product: Product<'_, T>,
     stream: &Stream,
-    a: MatrixBatch<'_, T>,
-    b: MatrixBatch<'_, T>,
-    c: MatrixBatchMut<'_, D>,
 ) -> cutlet::Result<()> {
-    let (alpha, beta) = (T::Factor::ONE, T::Factor::ZERO);
-    gemm.run_batched(stream, alpha, a, b, beta, c)
+    product.gemm().run(stream)
 }
 
 /// f32 throughout.
@@ -112,7 +125,7 @@ impl Types for Tf32 {
     const DTYPE: Dtype = Dtype::Tf32;
     const COMPUTE: Compute = Compute::Tf32;
     const KERNEL: Option<Kernel<Self>> =
-        Some(|gemm, stream, a, b, c| multiply(&gemm.precision(Precision::Tf32), stream, a, b, c));
+        Some(|product, stream| product.gemm().precision(Precision::Tf32).run(stream));
     const INSTANCES: Instances = |asked| instances::<f32, f32>(asked, Precision::Tf32);
 }
 
@@ -124,7 +137,7 @@ impl Types for Tf32x3 {
     const DTYPE: Dtype = Dtype::Tf32x3;
     const COMPUTE: Compute = Compute::F32;
     const KERNEL: Option<Kernel<Self>> =
-        Some(|gemm, stream, a, b, c| multiply(&gemm.precision(Precision::Tf32x3), stream, a, b, c));
+        Some(|product, stream| product.gemm().precision(Precision::Tf32x3).run(stream));
     const INSTANCES: Instances = |asked| instances::<f32, f32>(asked, Precision::Tf32x3);
 }
 

@@ -202,39 +202,27 @@ impl Layer {
 
     fn first_product(&mut self, stream: &Stream) -> Result<()> {
         let (rows, width, inner) = (self.shape.rows(), self.shape.width, self.shape.inner);
-        Ok(Gemm::new().run_grouped_swiglu(
-            stream,
-            1.0,
+        let experts = self.shape.experts;
+        Ok(Gemm::new(
             Matrix::row_major(&self.permuted, rows, width)?,
-            self.routed.offsets().slice(1..)?,
-            MatrixBatch::packed(
-                &self.first,
-                self.shape.experts,
-                width,
-                2 * inner,
-                Order::ColMajor,
-            )?,
+            MatrixBatch::packed(&self.first, experts, width, 2 * inner, Order::ColMajor)?,
             MatrixMut::row_major(&mut self.inner, rows, inner)?,
-        )?)
+        )
+        .group_ends(self.routed.offsets().slice(1..)?)
+        .swiglu()
+        .run(stream)?)
     }
 
     fn second_product(&mut self, stream: &Stream) -> Result<()> {
         let (rows, width, inner) = (self.shape.rows(), self.shape.width, self.shape.inner);
-        Ok(Gemm::new().run_grouped(
-            stream,
-            1.0,
+        let experts = self.shape.experts;
+        Ok(Gemm::new(
             Matrix::row_major(&self.inner, rows, inner)?,
-            self.routed.offsets().slice(1..)?,
-            MatrixBatch::packed(
-                &self.second,
-                self.shape.experts,
-                inner,
-                width,
-                Order::ColMajor,
-            )?,
-            0.0,
+            MatrixBatch::packed(&self.second, experts, inner, width, Order::ColMajor)?,
             MatrixMut::row_major(&mut self.results, rows, width)?,
-        )?)
+        )
+        .group_ends(self.routed.offsets().slice(1..)?)
+        .run(stream)?)
     }
 
     fn unpermute(&mut self, stream: &Stream) -> Result<()> {

@@ -1,12 +1,9 @@
-//! What the type of a multistage kernel says, and the arguments of its launches.
+//! What the type of a multistage kernel says.
 
 use core::marker::PhantomData;
 
-use cutlet_device::collective::Groups;
-use cutlet_device::{DeviceData, Shared, SharedStorage, SharedUnion, ThreadGroup, ThreadIdx};
-use cutlet_layout_core::{
-    Divisor, Fixed, Fragment, FragmentLayout, Raster, StaticLayout, Tensor, ThreadValue,
-};
+use cutlet_device::{Shared, SharedStorage, SharedUnion, ThreadGroup, ThreadIdx};
+use cutlet_layout_core::{Fixed, Fragment, FragmentLayout, StaticLayout, Tensor, ThreadValue};
 
 use super::staging::{Staging, StridedMajor};
 use super::store::SubtileStorage;
@@ -124,39 +121,3 @@ pub type Element<C> = <<C as Config>::A as Staging>::Element;
 pub type Acc<C> = <<C as Config>::Product as Product>::Acc;
 /// A thread's accumulators.
 pub type Accumulators<P> = Fragment<<P as Product>::Acc, <P as Product>::Values>;
-
-/// The arguments of a launch besides matrices and epilogue.
-#[derive(Clone, Copy, Debug, DeviceData)]
-#[repr(C)]
-pub struct MultistageArgs {
-    /// Elements from one row of A to the next, and from one k to the next.
-    pub strides_a: [i64; 2],
-    /// Elements from one column of B to the next, and from one k to the next.
-    pub strides_b: [i64; 2],
-    /// Elements from one row of C to the next, and from one column to the next.
-    pub strides_c: [i64; 2],
-    /// Elements from one row of partials to the next, a multiple of 4. 0 if C is written.
-    pub partial_ld: i64,
-    /// Elements from the partials of one split to those of the next.
-    pub split_stride: i64,
-    /// m, n and k.
-    pub extents: [i32; 3],
-    /// K-tiles of a split. The last split may have fewer.
-    pub split_k_tiles: u32,
-    /// Not 0 if C is written in vectors of four. Then it is row-major, its rows start at multiples of four elements and
-    /// have a multiple of four, and the epilogue may read its operands in pairs.
-    pub in_fours: u32,
-    /// The order in which blocks visit tiles. The rows of tiles of all splits lie below one another.
-    pub raster: Raster<Divisor>,
-    /// Rows of tiles of a split.
-    pub tile_rows: Divisor,
-    /// Not 0 if the epilogue leaves accumulators as they are, so that it need not be called.
-    pub is_identity: u32,
-    /// The products: the blocks with index y of the grid compute the yth one, with `m` rows or fewer. More than one is
-    /// not split.
-    pub groups: Groups,
-    /// The first of them that this launch computes.
-    pub first_group: u32,
-    /// Bytes that would else be padding.
-    pub _unused: u32,
-}

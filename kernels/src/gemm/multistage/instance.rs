@@ -4,8 +4,8 @@ use core::marker::PhantomData;
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
 
-use super::config::{Config, MultistageArgs};
-use super::named_rows::NamedOperands;
+use super::args::MultistageArgs;
+use super::config::Config;
 use super::staging::Staging;
 use crate::gemm::config::TileShape;
 use crate::gemm::epilogue::ElementC;
@@ -17,17 +17,6 @@ pub type Arguments<T, D, Epi> = (
     GlobalMut<D>,
     GlobalMut<<D as ElementC>::Acc>,
     MultistageArgs,
-    Epi,
-);
-
-/// The arguments of a kernel for rows of tables: those of any kernel, and the rows.
-pub type NamedArguments<T, D, Epi> = (
-    Global<T>,
-    Global<T>,
-    GlobalMut<D>,
-    GlobalMut<<D as ElementC>::Acc>,
-    MultistageArgs,
-    NamedOperands,
     Epi,
 );
 
@@ -45,11 +34,11 @@ pub struct Read {
 /// The types of a kernel's operands, of C and of its epilogue.
 pub type Types<T, D, Epi> = PhantomData<fn() -> (T, D, Epi)>;
 
-/// A kernel with arguments `A`, and what its configuration says.
+/// A kernel, and what its configuration says.
 #[derive(Debug)]
-pub struct Instance<T: 'static, D: ElementC, Epi: 'static, A: 'static = Arguments<T, D, Epi>> {
+pub struct Instance<T: 'static, D: ElementC, Epi: 'static> {
     /// The kernel.
-    pub kernel: &'static Kernel<A>,
+    pub kernel: &'static Kernel<Arguments<T, D, Epi>>,
     /// The types of its operands, of C and of its epilogue.
     pub of: Types<T, D, Epi>,
     /// How it reads A and B.
@@ -62,10 +51,14 @@ pub struct Instance<T: 'static, D: ElementC, Epi: 'static, A: 'static = Argument
     pub speed: f64,
 }
 
-impl<T: DeviceData, D: ElementC, Epi, A> Instance<T, D, Epi, A> {
+impl<T: DeviceData, D: ElementC, Epi> Instance<T, D, Epi> {
     /// The instance of a kernel with this configuration, of which a multiprocessor runs `blocks` blocks at the same
     /// time, at `speed`.
-    pub const fn new<C: Config>(kernel: &'static Kernel<A>, blocks: u32, speed: f64) -> Self
+    pub const fn new<C: Config>(
+        kernel: &'static Kernel<Arguments<T, D, Epi>>,
+        blocks: u32,
+        speed: f64,
+    ) -> Self
     where
         C::A: Staging<Element = T>,
     {

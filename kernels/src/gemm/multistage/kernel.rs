@@ -7,7 +7,8 @@ use cutlet_device::cp_async::{cp_async_commit, cp_async_wait};
 use cutlet_device::{Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, sync_threads};
 use cutlet_layout_core::{Divide, StaticLayout, each, tiles};
 
-use super::config::{Acc, Accumulators, Config, Element, MultistageArgs, Product, Storage};
+use super::args::MultistageArgs;
+use super::config::{Acc, Accumulators, Config, Element, Product, Storage};
 use super::loader::OperandLoader;
 use super::staging::{Matrix, Source, Staging, Start, StridedMajor};
 use super::store::{Place, SubtileStorage, TileOfC, store};

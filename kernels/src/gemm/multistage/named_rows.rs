@@ -2,10 +2,11 @@
 //! name. One kernel serves all of them, because rows without indices stand for themselves.
 
 use cutlet_device::collective::Group;
-use cutlet_device::{DeviceData, Global, GlobalMut, Relaxed, ThreadGroup, ThreadIdx};
+use cutlet_device::{Global, GlobalMut, Relaxed, ThreadGroup, ThreadIdx};
 use cutlet_layout_core::{Fragment, Gather, Partition, RowMajor, Tensor, ThreadValue, Width};
 
-use super::config::{Acc, Accumulators, Config, Element, MultistageArgs, Storage};
+use super::args::{MultistageArgs, NamedOperands};
+use super::config::{Acc, Accumulators, Config, Element, Storage};
 use super::kernel::{RowsOf, run};
 use super::staging::{Matrix, NamedMajor, Source, Staging, Start};
 use super::store::{
@@ -13,16 +14,6 @@ use super::store::{
 };
 use crate::gemm::epilogue::{ElementC, Epilogue};
 use crate::gemm::named_rows::{NamedRows, RowNumbers};
-
-/// Which rows of tables stand for those of A and of C.
-#[derive(Clone, Copy, Debug, DeviceData)]
-#[repr(C)]
-pub struct NamedOperands {
-    /// Rows of A.
-    pub a: NamedRows,
-    /// Rows of C.
-    pub c: NamedRows,
-}
 
 /// The block's split of its tile of the product, as [`gemm`](super::gemm). The epilogue gets the old elements of C.
 ///
@@ -38,7 +29,6 @@ pub unsafe fn named_rows_gemm<C, D, Epi>(
     c: GlobalMut<D>,
     partials: GlobalMut<Acc<C>>,
     args: MultistageArgs,
-    rows: NamedOperands,
     epilogue: Epi,
     storage: Storage<C>,
 ) where
@@ -46,6 +36,7 @@ pub unsafe fn named_rows_gemm<C, D, Epi>(
     D: ElementC<Acc = Acc<C>>,
     Epi: Epilogue<Acc = Acc<C>>,
 {
+    let rows = args.rows;
     // SAFETY: as promised by the caller.
     unsafe { run::<C, D, Epi, _>(thread, a, b, c, partials, args, rows, epilogue, storage) };
 }

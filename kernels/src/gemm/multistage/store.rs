@@ -9,7 +9,8 @@ use cutlet_layout_core::{
     StaticLayout, Tensor, ThreadValue, Width,
 };
 
-use super::config::{Acc, Accumulators, Config, MultistageArgs, Product};
+use super::args::MultistageArgs;
+use super::config::{Acc, Accumulators, Config, Product};
 use crate::gemm::config::TileShape;
 use crate::gemm::epilogue::{Accumulator, ElementC, Epilogue, apply_fours};
 

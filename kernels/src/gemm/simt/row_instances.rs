@@ -14,8 +14,8 @@ use super::{Lanes, Named, Simt, ThreadTile, Unaligned as Un, Warps};
 use crate::gemm::config::{Stages, Tile};
 use crate::gemm::epilogue::FusedWithOld;
 #[cfg(not(target_arch = "nvptx64"))]
-use crate::gemm::multistage::instance::{Instance, NamedArguments};
-use crate::gemm::multistage::{Config, MultistageArgs, NamedOperands, Storage, named_rows_gemm};
+use crate::gemm::multistage::instance::Instance;
+use crate::gemm::multistage::{Config, MultistageArgs, Storage, named_rows_gemm};
 
 macro_rules! instances {
     ($list:ident: $($name:ident = [$a:ty, $b:ty] Tile<$m:literal, $n:literal, $k:literal>, Stages<$stages:literal>,
@@ -40,7 +40,6 @@ macro_rules! instances {
                     c: GlobalMut<f32>,
                     partials: GlobalMut<f32>,
                     args: MultistageArgs,
-                    rows: NamedOperands,
                     epilogue: FusedWithOld<f32>,
                     #[shared] storage: Storage<C>,
                 ) = named_rows_gemm::<C, f32, FusedWithOld<f32>>(thread_idx(), ..);
@@ -50,7 +49,7 @@ macro_rules! instances {
 
         /// The kernels for f32.
         #[cfg(not(target_arch = "nvptx64"))]
-        pub static $list: &[Instance<f32, f32, FusedWithOld<f32>, NamedArguments<f32, f32, FusedWithOld<f32>>>] =
+        pub static $list: &[Instance<f32, f32, FusedWithOld<f32>>] =
             &[$(#[cfg(feature = "simt")] Instance::new::<$name::C>(&$name::$name, $min_blocks, $speed),)+];
     };
 }

@@ -17,8 +17,8 @@ use super::{Blocks, Named, Sm80, Unaligned as Un, Warps};
 use crate::gemm::config::{Stages, Tile};
 use crate::gemm::epilogue::FusedWithOld;
 #[cfg(not(target_arch = "nvptx64"))]
-use crate::gemm::multistage::instance::{Instance, NamedArguments};
-use crate::gemm::multistage::{Config, MultistageArgs, NamedOperands, Storage, named_rows_gemm};
+use crate::gemm::multistage::instance::Instance;
+use crate::gemm::multistage::{Config, MultistageArgs, Storage, named_rows_gemm};
 
 /// Kernels of an arithmetic, for operands of one type and a C of another.
 macro_rules! instances {
@@ -45,7 +45,6 @@ macro_rules! instances {
                         c: GlobalMut<$c>,
                         partials: GlobalMut<$acc>,
                         args: MultistageArgs,
-                        rows: NamedOperands,
                         epilogue: FusedWithOld<$c>,
                         #[shared] storage: Storage<C>,
                     ) = named_rows_gemm::<C, $c, FusedWithOld<$c>>(thread_idx(), ..);
@@ -55,7 +54,7 @@ macro_rules! instances {
 
         $(#[$list_doc])*
         #[cfg(not(target_arch = "nvptx64"))]
-        pub static $list: &[Instance<$element, $c, FusedWithOld<$c>, NamedArguments<$element, $c, FusedWithOld<$c>>>] =
+        pub static $list: &[Instance<$element, $c, FusedWithOld<$c>>] =
             &[$(#[cfg(feature = "ampere")] Instance::new::<$name::C>(&$name::$name, $min_blocks, $speed),)+];
     };
 }

@@ -51,7 +51,7 @@ pub(super) const fn buffer_bytes<C: Config>(columns: usize) -> usize {
 
 /// Shared memory for a consumer's subtiles on their way to C.
 #[derive(Clone, Copy)]
-pub(super) struct SubtileBuffer<C: Config>(Shared<C::Element>);
+pub struct SubtileBuffer<C: Config>(Shared<C::Element>);
 
 /// As shared storage it is all consumers' buffers, and the first one's buffer.
 impl<C: Config> SharedStorage for SubtileBuffer<C> {

@@ -18,27 +18,23 @@
 
 use cutlet_device::tile::{KMajor as K, MnMajor as M};
 use cutlet_device::tma::TensorMap;
-use cutlet_device::{Global, GlobalMut, instantiate};
+use cutlet_device::{GlobalMut, instantiate};
 use half::{bf16, f16};
 
 #[cfg(not(target_arch = "nvptx64"))]
-use super::instance::{
-    GatheredArguments, GroupedArguments, Instance, ScatteredArguments, SwigluArguments,
-};
+use super::instance::Instance;
 use super::instances::cpu_body;
-use super::{Config, Sm90, Storage, gathered_gemm, grouped_gemm, scattered_gemm, swiglu_gemm};
+use super::{ByRows, ByTma, Config, Groups, Sm90, Storage, ToMatrix, ToRows, ToSwiglu, gemm};
 use crate::gemm::args::Args;
 use crate::gemm::config::{
     Cluster, ClusterShape, Cooperative, EpilogueTile, PingPong, Stages, Tile, epilogue_n,
 };
 use crate::gemm::epilogue::Scale;
-use crate::gemm::named_rows::NamedRows;
-use crate::gemm::scheduler::GroupArgs;
 
-/// Kernels of an operation for an element type; under which condition they are compiled for the GPU, and which other
+/// Kernels of an operation for an element type, by a loader of A and a store; under which condition they are compiled for the GPU, and which other
 /// kernels' PTX is derived from theirs.
 macro_rules! instances_of {
-    ($(#[$list_doc:meta])* $list:ident of $format:ident, $operation:ident, $arguments:ident,
+    ($(#[$list_doc:meta])* $list:ident of $format:ident, [$loader:ty, $store:ty],
         compiled if $condition:tt, also $also:tt:
         $($name:ident = [$a:ident, $b:ident] $m:literal, $n:literal, $stages:ty, $cluster:ty, $consumers:ty $(, $cpu:ident)?;)+
     ) => {
@@ -57,112 +53,52 @@ macro_rules! instances_of {
                 #[allow(dead_code, reason = "few operations use it")]
                 type Half = OfColumns<{ $n / 2 }, { epilogue_n($n / 2) }>;
 
-                kernel! { $name $format, $cluster, also $also, cpu_body!($format $($cpu)?), $operation }
+                instantiate! {
+                    #[doc = concat!("The kernel: ", stringify!($format), ".")]
+                    #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
+                        arch = "sm_90a", also = $also, cpu = cpu_body!($format $($cpu)?))]
+                    pub unsafe fn $name(
+                        #[grid_constant] map_a: &TensorMap,
+                        #[grid_constant] map_b: &TensorMap,
+                        #[grid_constant] map_c: &TensorMap,
+                        c: GlobalMut<$format>,
+                        workspace: GlobalMut<f32>,
+                        args: Args,
+                        epilogue: Scale,
+                        #[shared] storage: Storage<Kernel>,
+                    ) = gemm::<Kernel, Groups, $loader, $store>;
+                }
             }
         )+
 
         $(#[$list_doc])*
         #[cfg(not(target_arch = "nvptx64"))]
-        pub static $list: &[Instance<$format, Scale, $arguments<$format>>] =
+        pub static $list: &[Instance<$format>] =
             &[$(#[cfg(feature = "hopper")] Instance::new::<$name::Kernel>(&$name::$name),)+];
     };
 }
 
-/// The kernel of an operation.
-macro_rules! kernel {
-    ($name:ident $format:ident, $cluster:ty, also $also:tt, $body:expr, grouped_gemm) => {
-        instantiate! {
-            #[doc = concat!("The kernel: ", stringify!($format), ".")]
-            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
-                arch = "sm_90a", also = $also, cpu = $body)]
-            pub unsafe fn $name(
-                #[grid_constant] map_a: &TensorMap,
-                #[grid_constant] map_b: &TensorMap,
-                #[grid_constant] map_c: &TensorMap,
-                c: GlobalMut<$format>,
-                workspace: GlobalMut<f32>,
-                args: Args,
-                epilogue: Scale,
-                groups: GroupArgs,
-                #[shared] storage: Storage<Kernel>,
-            ) = grouped_gemm::<Kernel, Scale>;
-        }
-    };
-    ($name:ident $format:ident, $cluster:ty, also $also:tt, $body:expr, gathered_gemm) => {
-        instantiate! {
-            #[doc = concat!("The kernel: ", stringify!($format), ".")]
-            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
-                arch = "sm_90a", also = $also, cpu = $body)]
-            pub unsafe fn $name(
-                table: Global<$format>,
-                #[grid_constant] map_b: &TensorMap,
-                #[grid_constant] map_c: &TensorMap,
-                c: GlobalMut<$format>,
-                args: Args,
-                epilogue: Scale,
-                groups: GroupArgs,
-                rows: NamedRows,
-                k: i32,
-                #[shared] storage: Storage<Kernel>,
-            ) = gathered_gemm::<Kernel, Scale>;
-        }
-    };
-    ($name:ident $format:ident, $cluster:ty, also $also:tt, $body:expr, scattered_gemm) => {
-        instantiate! {
-            #[doc = concat!("The kernel: ", stringify!($format), ".")]
-            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
-                arch = "sm_90a", also = $also, cpu = $body)]
-            pub unsafe fn $name(
-                #[grid_constant] map_a: &TensorMap,
-                #[grid_constant] map_b: &TensorMap,
-                table: GlobalMut<$format>,
-                args: Args,
-                epilogue: Scale,
-                groups: GroupArgs,
-                rows: NamedRows,
-                #[shared] storage: Storage<Kernel>,
-            ) = scattered_gemm::<Kernel, Scale>;
-        }
-    };
-    ($name:ident $format:ident, $cluster:ty, also $also:tt, $body:expr, swiglu_gemm) => {
-        instantiate! {
-            #[doc = concat!("The kernel: ", stringify!($format), ".")]
-            #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
-                arch = "sm_90a", also = $also, cpu = $body)]
-            pub unsafe fn $name(
-                #[grid_constant] map_a: &TensorMap,
-                #[grid_constant] map_b: &TensorMap,
-                #[grid_constant] map_c: &TensorMap,
-                c: GlobalMut<$format>,
-                args: Args,
-                alpha: f32,
-                groups: GroupArgs,
-                #[shared] storage: Storage<Kernel>,
-            ) = swiglu_gemm::<Kernel, Half>;
-        }
-    };
-}
-
-/// Kernels for bf16 and for f16: `name for bf16, name for f16 = [majors of A and B] tile, stages, cluster, consumers`.
+/// Kernels for bf16 and for f16, by a loader of A and a store: `name for bf16, name for f16 = [majors of A and B] tile,
+/// stages, cluster, consumers`.
 macro_rules! instances {
-    ($bf16_list:ident, $f16_list:ident by $operation:ident, $arguments:ident:
+    ($bf16_list:ident, $f16_list:ident by $roles:tt:
         $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty, $consumers:ty $(, $cpu:ident)?;)+
     ) => {
         instances_of! {
             /// Kernels for bf16.
-            $bf16_list of bf16, $operation, $arguments, compiled if true, also ["f16 for bf16"]:
+            $bf16_list of bf16, $roles, compiled if true, also ["f16 for bf16"]:
                 $($bf16 = $majors $m, $n, $stages, $cluster, $consumers $(, $cpu)?;)+
         }
         instances_of! {
             /// Kernels for f16.
-            $f16_list of f16, $operation, $arguments, compiled if each_format, also []:
+            $f16_list of f16, $roles, compiled if each_format, also []:
                 $($f16 = $majors $m, $n, $stages, $cluster, $consumers $(, $cpu)?;)+
         }
     };
 }
 
 instances! {
-    GROUPED_BF16, GROUPED_F16 by grouped_gemm, GroupedArguments:
+    GROUPED_BF16, GROUPED_F16 by [ByTma, ToMatrix<Scale>]:
     bf16_grouped_128x256x64_2x1_coop, f16_grouped_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>, cpu;
     bf16_grouped_128x256x64_1x2_coop, f16_grouped_128x256x64_1x2_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<1, 2>, Cooperative<2>;
     bf16_grouped_128x256x64_1x1_coop, f16_grouped_128x256x64_1x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<1, 1>, Cooperative<2>;
@@ -178,7 +114,7 @@ instances! {
 }
 
 instances! {
-    GATHERED_BF16, GATHERED_F16 by gathered_gemm, GatheredArguments:
+    GATHERED_BF16, GATHERED_F16 by [ByRows, ToMatrix<Scale>]:
     bf16_gathered_128x256x64_2x1_coop, f16_gathered_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>, cpu;
     bf16_gathered_128x128x64_1x1_coop, f16_gathered_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu_both;
     bf16_gathered_128x256x64_2x1_coop_km, f16_gathered_128x256x64_2x1_coop_km = [K, M] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
@@ -186,7 +122,7 @@ instances! {
 }
 
 instances! {
-    SCATTERED_BF16, SCATTERED_F16 by scattered_gemm, ScatteredArguments:
+    SCATTERED_BF16, SCATTERED_F16 by [ByTma, ToRows<Scale>]:
     bf16_scattered_128x256x64_2x1_coop, f16_scattered_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>, cpu;
     bf16_scattered_128x128x64_1x1_coop, f16_scattered_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu_both;
     bf16_scattered_128x256x64_2x1_coop_km, f16_scattered_128x256x64_2x1_coop_km = [K, M] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
@@ -194,7 +130,7 @@ instances! {
 }
 
 instances! {
-    SWIGLU_BF16, SWIGLU_F16 by swiglu_gemm, SwigluArguments:
+    SWIGLU_BF16, SWIGLU_F16 by [ByTma, ToSwiglu<Half>]:
     bf16_swiglu_128x256x64_2x1_coop, f16_swiglu_128x256x64_2x1_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>, cpu;
     bf16_swiglu_128x256x64_1x2_coop, f16_swiglu_128x256x64_1x2_coop = [K, K] Tile<128, 256>, Stages<4>, Cluster<1, 2>, Cooperative<2>;
     bf16_swiglu_128x128x64_1x1_coop, f16_swiglu_128x128x64_1x1_coop = [K, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, Cooperative<2>, cpu_both;

@@ -7,14 +7,13 @@ use core::marker::PhantomData;
 
 use cutlet_device::tile::Major;
 use cutlet_device::tma::{TensorMap, TmaBox};
-use cutlet_device::{Global, GlobalMut, Kernel};
+use cutlet_device::{GlobalMut, Kernel};
 
 use super::config::{Acc, Config, box_a, box_b, box_c, runs_fixup, streams_tiles, writes_partials};
 use super::instance_name::InstanceName;
-use crate::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster, read_once};
+use crate::gemm::args::{Args, OutputArgs, SchedulerArgs, TableArgs, TmaArgs, raster, read_once};
 use crate::gemm::config::{ClusterShape, Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, Scale};
-use crate::gemm::named_rows::NamedRows;
 use crate::gemm::scheduler::{GroupArgs, WARP_ROWS};
 use crate::gemm::store::PartialOutput;
 use cutlet_device::collective::{
@@ -32,63 +31,13 @@ pub type Arguments<T, Epi> = (
     Epi,
 );
 
-/// The arguments of a kernel for groups: those of any kernel, and the groups.
-pub type GroupedArguments<T> = (
-    TensorMap,
-    TensorMap,
-    TensorMap,
-    GlobalMut<T>,
-    GlobalMut<f32>,
-    Args,
-    Scale,
-    GroupArgs,
-);
-
-/// The arguments of a kernel with a gathered A: the table, maps of B and C, C, the arguments, the epilogue, the groups,
-/// the rows of the table, and its columns.
-pub type GatheredArguments<T> = (
-    Global<T>,
-    TensorMap,
-    TensorMap,
-    GlobalMut<T>,
-    Args,
-    Scale,
-    GroupArgs,
-    NamedRows,
-    i32,
-);
-
-/// The arguments of a kernel with a scattered C: maps of A and B, the table, the arguments, the epilogue, the groups,
-/// and the rows of the table.
-pub type ScatteredArguments<T> = (
-    TensorMap,
-    TensorMap,
-    GlobalMut<T>,
-    Args,
-    Scale,
-    GroupArgs,
-    NamedRows,
-);
-
-/// The arguments of a kernel whose columns are gates and ups: maps of A, B and C, C, the arguments, alpha and the
-/// groups.
-pub type SwigluArguments<T> = (
-    TensorMap,
-    TensorMap,
-    TensorMap,
-    GlobalMut<T>,
-    Args,
-    f32,
-    GroupArgs,
-);
-
-/// A kernel with arguments `A`, the clusters that it is launched in, and what its configuration says.
+/// A kernel, the cluster that it is launched in, and what its configuration says.
 #[derive(Debug)]
-pub struct Instance<T: 'static, Epi: 'static = Scale, A: 'static = Arguments<T, Epi>> {
+pub struct Instance<T: 'static, Epi: 'static = Scale> {
     /// Its place among the instances with its epilogue: the same for bf16 and f16.
     pub nth: usize,
     /// The kernel. Instances in different clusters may have it in common.
-    pub kernel: &'static Kernel<A>,
+    pub kernel: &'static Kernel<Arguments<T, Epi>>,
     name: InstanceName,
     /// The type of its elements and its epilogue.
     pub of: PhantomData<fn() -> (T, Epi)>,
@@ -122,19 +71,19 @@ pub struct Instance<T: 'static, Epi: 'static = Scale, A: 'static = Arguments<T, 
     pub boxes: [TmaBox; 3],
 }
 
-impl<T, Epi, A> Clone for Instance<T, Epi, A> {
+impl<T, Epi> Clone for Instance<T, Epi> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T, Epi, A> Copy for Instance<T, Epi, A> {}
+impl<T, Epi> Copy for Instance<T, Epi> {}
 
-impl<T, Epi: Epilogue, A> Instance<T, Epi, A> {
+impl<T, Epi: Epilogue> Instance<T, Epi> {
     /// The instance of a kernel of one's own with this configuration, in the cluster that it is compiled for.
     ///
     /// # Panics
     /// If the launch chooses the cluster: see [`in_cluster`](Self::in_cluster).
-    pub const fn new<C: Config<Element = T>>(kernel: &'static Kernel<A>) -> Self
+    pub const fn new<C: Config<Element = T>>(kernel: &'static Kernel<Arguments<T, Epi>>) -> Self
     where
         Epi: Epilogue<Acc = Acc<C>>,
     {
@@ -146,7 +95,7 @@ impl<T, Epi: Epilogue, A> Instance<T, Epi, A> {
     /// # Panics
     /// If the kernel is compiled for another cluster.
     pub const fn in_cluster<C: Config<Element = T>>(
-        kernel: &'static Kernel<A>,
+        kernel: &'static Kernel<Arguments<T, Epi>>,
         cluster: [u32; 2],
     ) -> Self
     where
@@ -189,7 +138,7 @@ impl<T, Epi: Epilogue, A> Instance<T, Epi, A> {
 
     /// Instances of a kernel with this configuration, in clusters of these rows and columns.
     pub(super) const fn in_clusters<C: Config<Element = T>, const N: usize>(
-        kernel: &'static Kernel<A>,
+        kernel: &'static Kernel<Arguments<T, Epi>>,
         clusters: [[u32; 2]; N],
     ) -> [Self; N]
     where
@@ -211,7 +160,7 @@ pub(super) const fn static_cluster<C: Config>() -> [u32; 2] {
 }
 
 /// The number of instances in these lists.
-pub(super) const fn count<T, Epi, A>(lists: &[&[Instance<T, Epi, A>]]) -> usize {
+pub(super) const fn count<T, Epi>(lists: &[&[Instance<T, Epi>]]) -> usize {
     let (mut count, mut nth) = (0, 0);
     while nth < lists.len() {
         count += lists[nth].len();
@@ -221,9 +170,9 @@ pub(super) const fn count<T, Epi, A>(lists: &[&[Instance<T, Epi, A>]]) -> usize 
 }
 
 /// The `N` instances of these lists, numbered.
-pub(super) const fn concat<T, Epi, A, const N: usize>(
-    lists: &[&[Instance<T, Epi, A>]],
-) -> [Instance<T, Epi, A>; N] {
+pub(super) const fn concat<T, Epi, const N: usize>(
+    lists: &[&[Instance<T, Epi>]],
+) -> [Instance<T, Epi>; N] {
     let mut all = [lists[0][0]; N];
     let (mut count, mut list) = (0, 0);
     while list < lists.len() {
@@ -238,7 +187,7 @@ pub(super) const fn concat<T, Epi, A, const N: usize>(
     all
 }
 
-impl<T, Epi, A> Instance<T, Epi, A> {
+impl<T, Epi> Instance<T, Epi> {
     /// The kernel's name. If its launches choose the cluster, the cluster stands behind the tile:
     /// `bf16_128x112x64_2x1_coop` for the kernel `bf16_128x112x64_coop`.
     pub const fn name(&self) -> &str {
@@ -330,6 +279,8 @@ impl Args {
                 read_once: read_once(extents, tile),
                 stores_c: 0,
             },
+            groups: GroupArgs::ONE,
+            table: TableArgs::NONE,
         }
     }
 }

@@ -25,7 +25,7 @@ use half::{bf16, f16};
 
 #[cfg(not(target_arch = "nvptx64"))]
 use super::instance::{Instance, concat, count, static_cluster};
-use super::{Config, Sm90, Storage, gemm};
+use super::{ByTma, Config, OneProduct, Sm90, Storage, ToMatrix, gemm};
 use crate::gemm::args::Args;
 use crate::gemm::config::{
     Cluster, ClusterShape, Cooperative, DynamicCluster, EpilogueTile, PingPong, Stages, Tile,
@@ -129,7 +129,7 @@ macro_rules! instances_of {
                         args: Args,
                         epilogue: $epilogue,
                         #[shared] storage: Storage<Kernel>,
-                    ) = gemm::<Kernel, $epilogue>;
+                    ) = gemm::<Kernel, OneProduct, ByTma, ToMatrix<$epilogue>>;
                 }
             }
         )+
@@ -140,7 +140,7 @@ macro_rules! instances_of {
             const OF_KERNELS: &[&[Instance<$format, $epilogue>]] = &[$(
                 &Instance::in_clusters::<$name::Kernel, _>(&$name::$name, clusters!($name $(: $launched)?)),
             )+];
-            concat::<_, _, _, { count(OF_KERNELS) }>(OF_KERNELS)
+            concat::<_, _, { count(OF_KERNELS) }>(OF_KERNELS)
         };
 
         $(#[$list_doc])*

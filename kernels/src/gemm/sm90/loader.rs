@@ -4,18 +4,68 @@
 use cutlet_device::cluster::Multicast;
 use cutlet_device::collective::Filling;
 use cutlet_device::tile::Major;
-use cutlet_device::tma::{CacheHint, LoadOptions, TensorMap};
-use cutlet_device::{cluster_rank, grid_dependency_wait};
+use cutlet_device::tma::{CacheHint, LoadOptions, TensorMap, prefetch_tensor_map};
+use cutlet_device::warpgroup::{WarpgroupThread, decrease_registers, increase_registers};
+use cutlet_device::{WarpIdx, cluster_rank, elect_one, grid_dependency_wait};
 use cutlet_layout_core::tile_origin;
 
-use super::config::{Config, RingA, RingB, SharedB};
+use super::config::{Config, RingA, RingB, SharedB, Storage};
+use super::kernel::{Params, ProducerRole, produce};
 use crate::gemm::args::TmaArgs;
-use crate::gemm::config::ClusterShape;
+use crate::gemm::config::{ClusterShape, Consumers};
 use crate::gemm::loader::Loader;
-use crate::gemm::scheduler::GroupOrigin;
+use crate::gemm::scheduler::{GroupOrigin, TileScheduler};
+
+/// TMA loads A, for one thread.
+#[derive(Debug)]
+pub struct ByTma;
+
+impl<C: Config> ProducerRole<C> for ByTma {
+    const ARRIVALS: u32 = 1;
+
+    #[inline(always)]
+    fn prefetch_map(map_a: &TensorMap) {
+        prefetch_tensor_map(map_a);
+    }
+
+    #[inline(always)]
+    fn release_registers() {
+        match C::Consumers::WARPGROUPS {
+            1 => {}
+            2 => decrease_registers::<40>(),
+            _ => decrease_registers::<32>(),
+        }
+    }
+
+    #[inline(always)]
+    fn request_registers() {
+        match C::Consumers::WARPGROUPS {
+            1 => {}
+            2 => increase_registers::<232>(),
+            _ => increase_registers::<160>(),
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn produce<S: TileScheduler, Epi: Copy>(
+        block: Storage<C>,
+        scheduler: &S,
+        params: &Params<'_, C::Element, Epi>,
+        (warp, _): (WarpIdx, WarpgroupThread),
+    ) {
+        if warp.is_first() && elect_one() {
+            let args = params.args;
+            let cluster = C::Cluster::of_launch(args.scheduler.cluster);
+            let maps = (params.map_a, params.map_b);
+            let loader = TmaLoader::<C>::new(block.rings, maps, cluster, &args.tma);
+            produce(block.pipeline.producer(), scheduler, loader);
+        }
+    }
+}
 
 /// Loads k-tiles by TMA.
-pub(super) struct TmaLoader<'a, C: Config> {
+struct TmaLoader<'a, C: Config> {
     rings: (RingA<C>, RingB<C>),
     maps: (&'a TensorMap, &'a TensorMap),
     options: (LoadOptions, LoadOptions),

@@ -7,37 +7,96 @@ use cutlet_device::collective::{CopyProducer, Filling};
 use cutlet_device::cp_async::cp_async;
 use cutlet_device::tile::Major;
 use cutlet_device::tma::{LoadOptions, TensorMap};
-use cutlet_device::warpgroup::WarpgroupThread;
-use cutlet_device::{Global, grid_dependency_wait};
+use cutlet_device::warpgroup::{WarpgroupThread, decrease_registers, increase_registers};
+use cutlet_device::{Global, WarpIdx, grid_dependency_wait};
 use cutlet_layout_core::{
     Coord, FragmentLayout, Gather, Layout, Partition, StaticLayout, Tensor, ThreadValue, Width,
     tile_origin,
 };
 
-use super::config::{Config, RingA, RingB, SharedB};
+use super::config::{Config, RingA, RingB, SharedB, Storage};
+use super::kernel::{Params, ProducerRole, produce};
 use super::loader::options;
 use crate::gather::Indices;
 use crate::gemm::args::TmaArgs;
-use crate::gemm::config::{ClusterShape, TileShape};
+use crate::gemm::config::{ClusterShape, Consumers, TileShape};
 use crate::gemm::loader::Loader;
 use crate::gemm::named_rows::NamedRows;
-use crate::gemm::scheduler::GroupOrigin;
+use crate::gemm::scheduler::{GroupOrigin, TileScheduler};
+
+/// All threads of the warpgroup copy A, whose row `r` is the row of a table that the index number `r` names.
+///
+/// # Safety
+/// The table must have the columns of A, and rows that begin at multiples of 16 bytes. There must be an index for each
+/// row of A, and an element for the report.
+#[derive(Debug)]
+pub struct ByRows;
+
+impl<C: Config> ProducerRole<C> for ByRows {
+    const ARRIVALS: u32 = CopyProducer::<C::Stages, C::Cluster>::ARRIVALS;
+
+    #[inline(always)]
+    fn prefetch_map(_: &TensorMap) {}
+
+    #[inline(always)]
+    fn release_registers() {
+        const {
+            assert!(
+                C::Consumers::WARPGROUPS <= 2,
+                "the producer has 56 registers"
+            )
+        };
+        if C::Consumers::WARPGROUPS == 2 {
+            decrease_registers::<56>();
+        }
+    }
+
+    #[inline(always)]
+    fn request_registers() {
+        if C::Consumers::WARPGROUPS == 2 {
+            increase_registers::<224>();
+        }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn produce<S: TileScheduler, Epi: Copy>(
+        block: Storage<C>,
+        scheduler: &S,
+        params: &Params<'_, C::Element, Epi>,
+        (_, thread): (WarpIdx, WarpgroupThread),
+    ) {
+        let args = params.args;
+        let [count, _] = args.output.extent;
+        let table = TableOfA {
+            elements: Global::from_ptr(args.table.elements.as_ptr().cast()),
+            rows: args.table.rows,
+            count,
+            k: args.table.columns as i32,
+        };
+        let cluster = C::Cluster::of_launch(args.scheduler.cluster);
+        let (map_b, args) = (params.map_b, &args.tma);
+        let loader = RowLoader::<C>::new(block.rings, table, map_b, cluster, args, thread);
+        let producer = CopyProducer::new(block.pipeline, thread);
+        produce(producer, scheduler, loader);
+    }
+}
 
 /// A table whose named rows are those of A.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct TableOfA<T> {
+struct TableOfA<T> {
     /// Its elements.
-    pub elements: Global<T>,
+    elements: Global<T>,
     /// Which rows.
-    pub rows: NamedRows,
+    rows: NamedRows,
     /// Rows of A, of all groups together.
-    pub count: i32,
+    count: i32,
     /// Columns of the table, which are k.
-    pub k: i32,
+    k: i32,
 }
 
 /// Loads k-tiles: of A by the copies of a warpgroup's threads, of B by TMA.
-pub(super) struct RowLoader<'a, C: Config> {
+struct RowLoader<'a, C: Config> {
     rings: (RingA<C>, RingB<C>),
     table: TableOfA<C::Element>,
     map_b: &'a TensorMap,

@@ -1,13 +1,17 @@
 //! The store of a scattered C: a consumer's threads store rows of the product to rows of a table that indices name.
 
+use core::marker::PhantomData;
+
 use cutlet_device::collective::WorkTile;
 use cutlet_device::tile::Major;
+use cutlet_device::tma::TensorMap;
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
 use cutlet_device::{GlobalMut, Relaxed, uniform};
 use cutlet_layout_core::{RowMajor, Tensor};
 
 use super::config::{Acc, Config};
 use super::epilogue_subtiles::{EpilogueSubtiles, SubtileBuffer};
+use super::kernel::{Atoms, Params, StoreRole};
 use super::mainloop::m_atom;
 use crate::gemm::args::Args;
 use crate::gemm::config::{AtomFragment, Consumers};
@@ -16,8 +20,33 @@ use crate::gemm::named_rows::NamedRows;
 use crate::gemm::scheduler::TileScheduler;
 use crate::gemm::store::Store;
 
+/// To a table: row `r` of the product, after the epilogue `Epi`, goes to the row that the index number `r` names.
+///
+/// # Safety
+/// The table must have the columns of C. TMA could store it if `args` says so. There must be an index for each row of
+/// the product, and an element for the report.
+#[derive(Debug)]
+pub struct ToRows<Epi>(PhantomData<Epi>);
+
+impl<C: Config, Epi: Epilogue<Acc = Acc<C>>> StoreRole<C> for ToRows<Epi> {
+    type Epilogue = Epi;
+
+    #[inline(always)]
+    fn prefetch_map(_: &TensorMap) {}
+
+    #[inline(always)]
+    fn store<'a, S: TileScheduler + 'a>(
+        params: &'a Params<'a, C::Element, Epi>,
+        scheduler: S,
+        buffer: SubtileBuffer<C>,
+        who: (WarpgroupIdx, WarpgroupThread),
+    ) -> impl Store<Accumulators = Atoms<C>> + 'a {
+        RowStore::<C, Epi, S>::new(params, scheduler, buffer, who)
+    }
+}
+
 /// Stores the work tiles of a consumer to named rows.
-pub(super) struct RowStore<'a, C: Config, Epi, S> {
+struct RowStore<'a, C: Config, Epi, S> {
     table: GlobalMut<C::Element>,
     rows: NamedRows,
     args: &'a Args,
@@ -39,9 +68,7 @@ where
     /// The store of a consumer.
     #[inline(always)]
     pub fn new(
-        (table, rows): (GlobalMut<C::Element>, NamedRows),
-        args: &'a Args,
-        epilogue: Epi,
+        params: &Params<'a, C::Element, Epi>,
         scheduler: S,
         buffer: SubtileBuffer<C>,
         (consumer, thread): (WarpgroupIdx, WarpgroupThread),
@@ -54,11 +81,17 @@ where
                 "rows are stored by threads with registers for one M atom, and the epilogue reads nothing of its rows"
             );
         }
+        let Params {
+            c: table,
+            args,
+            epilogue,
+            ..
+        } = *params;
         // Read before the mainloop, so that the parameters are not reloaded after it.
         let updates = uniform(u32::from(args.tma.stores_c == 0 || epilogue.reads_old())) != 0;
         Self {
             table,
-            rows,
+            rows: args.table.rows,
             args,
             epilogue,
             scheduler,

@@ -1,15 +1,18 @@
 //! The store: a consumer's accumulators go to C, to partial output, or through the fixup.
 
+use core::marker::PhantomData;
+
 use cutlet_device::collective::{Fixup, WorkTile};
 use cutlet_device::sm90::AccumulatorLayout;
 use cutlet_device::tile::Major;
-use cutlet_device::tma::{TensorMap, tma_store_wait_read};
+use cutlet_device::tma::{TensorMap, prefetch_tensor_map, tma_store_wait_read};
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
 use cutlet_device::{GlobalMut, lane_idx, uniform};
 use cutlet_layout_core::{RowMajor, Tensor, tile_origin};
 
 use super::config::{Acc, Config, Values, runs_fixup, writes_partials};
 use super::epilogue_subtiles::{AtomRows, EpilogueSubtiles, StoreMajor, SubtileBuffer};
+use super::kernel::{Atoms, Params, StoreRole};
 use super::mainloop::m_atom;
 use super::partial_output::{Place, partials_of, write_partials};
 use crate::gemm::args::Args;
@@ -17,6 +20,29 @@ use crate::gemm::config::{AtomFragment, Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
 use crate::gemm::scheduler::{GroupOrigin, TileScheduler, WARP_ROWS};
 use crate::gemm::store::Store;
+
+/// To C, after the epilogue `Epi`.
+#[derive(Debug)]
+pub struct ToMatrix<Epi>(PhantomData<Epi>);
+
+impl<C: Config, Epi: Epilogue<Acc = Acc<C>>> StoreRole<C> for ToMatrix<Epi> {
+    type Epilogue = Epi;
+
+    #[inline(always)]
+    fn prefetch_map(map_c: &TensorMap) {
+        prefetch_tensor_map(map_c);
+    }
+
+    #[inline(always)]
+    fn store<'a, S: TileScheduler + 'a>(
+        params: &'a Params<'a, C::Element, Epi>,
+        scheduler: S,
+        buffer: SubtileBuffer<C>,
+        who: (WarpgroupIdx, WarpgroupThread),
+    ) -> impl Store<Accumulators = Atoms<C>> + 'a {
+        TileStore::<C, Epi, S>::new(*params, scheduler, buffer, who)
+    }
+}
 
 /// Stores the work tiles of a consumer.
 pub(super) struct TileStore<'a, C: Config, Epi, S> {
@@ -51,17 +77,20 @@ where
 
     /// The store of a consumer.
     #[inline(always)]
-    #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
     pub fn new(
-        c: GlobalMut<C::Element>,
-        map: &'a TensorMap,
-        workspace: GlobalMut<f32>,
-        args: &'a Args,
-        epilogue: Epi,
+        params: Params<'a, C::Element, Epi>,
         scheduler: S,
         buffer: SubtileBuffer<C>,
         (consumer, thread): (WarpgroupIdx, WarpgroupThread),
     ) -> Self {
+        let Params {
+            map_c: map,
+            c,
+            workspace,
+            args,
+            epilogue,
+            ..
+        } = params;
         let can_update = const {
             C::Consumers::M_ATOMS == 1 && C::MajorC::IS_K_MAJOR && EpilogueOperands::<Epi>::ARE_NONE
         };

@@ -8,22 +8,49 @@
 use core::marker::PhantomData;
 
 use cutlet_device::collective::WorkTile;
-use cutlet_device::tma::TensorMap;
+use cutlet_device::tma::{TensorMap, prefetch_tensor_map};
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
-use cutlet_device::{GlobalMut, lane_idx, shfl_xor};
+use cutlet_device::{lane_idx, shfl_xor};
 use cutlet_layout_core::{Fragment, each};
 
 use super::config::{Config, Values};
 use super::epilogue_subtiles::SubtileBuffer;
+use super::kernel::{Atoms, Params, StoreRole};
 use super::store::TileStore;
-use crate::gemm::args::Args;
 use crate::gemm::config::{AtomFragment, Consumers, TileShape};
 use crate::gemm::epilogue::{Scale, silu};
 use crate::gemm::scheduler::{HalfColumns, TileScheduler};
 use crate::gemm::store::Store;
 
+/// To C, after gates have met ups: C is `silu(alpha·gate) · (alpha·up)`, and has half as many columns. `H` is the
+/// configuration of the kernel with half the columns.
+///
+/// # Safety
+/// The map of C, `c` and the output's extent are those of the C with half as many columns.
+#[derive(Debug)]
+pub struct ToSwiglu<H>(PhantomData<H>);
+
+impl<C: Config, H: Config<Element = C::Element>> StoreRole<C> for ToSwiglu<H> {
+    type Epilogue = Scale;
+
+    #[inline(always)]
+    fn prefetch_map(map_c: &TensorMap) {
+        prefetch_tensor_map(map_c);
+    }
+
+    #[inline(always)]
+    fn store<'a, S: TileScheduler + 'a>(
+        params: &'a Params<'a, C::Element, Scale>,
+        scheduler: S,
+        buffer: SubtileBuffer<C>,
+        who: (WarpgroupIdx, WarpgroupThread),
+    ) -> impl Store<Accumulators = Atoms<C>> + 'a {
+        SwigluStore::<C, H, S>::new(params, scheduler, buffer, who)
+    }
+}
+
 /// Stores the work tiles of a consumer of configuration `C` by the store of `H`, which is `C` with half the columns.
-pub(super) struct SwigluStore<'a, C, H: Config, S> {
+struct SwigluStore<'a, C, H: Config, S> {
     halves: TileStore<'a, H, Scale, HalfColumns<S>>,
     /// The factor of gates and ups.
     alpha: f32,
@@ -50,19 +77,20 @@ where
     /// The store of a consumer.
     #[inline(always)]
     pub fn new(
-        (c, map): (GlobalMut<C::Element>, &'a TensorMap),
-        args: &'a Args,
-        alpha: f32,
+        params: &Params<'a, C::Element, Scale>,
         scheduler: S,
         buffer: SubtileBuffer<C>,
         who: (WarpgroupIdx, WarpgroupThread),
     ) -> Self {
         const { Self::CHECK };
-        let workspace = GlobalMut::from_ptr(core::ptr::null_mut());
         let (scheduler, buffer) = (HalfColumns(scheduler), buffer.as_half());
+        let of_halves = Params {
+            epilogue: Scale::ONE,
+            ..*params
+        };
         Self {
-            halves: TileStore::new(c, map, workspace, args, Scale::ONE, scheduler, buffer, who),
-            alpha,
+            halves: TileStore::new(of_halves, scheduler, buffer, who),
+            alpha: params.epilogue.alpha,
             of: PhantomData,
         }
     }

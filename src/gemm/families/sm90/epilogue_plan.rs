@@ -4,7 +4,7 @@ use std::fmt;
 
 use cutlet_device::PtxLibrary;
 use cutlet_host::{Stream, TensorMapElement};
-use cutlet_kernels::gemm::epilogue::{Accumulator, Epilogue, EpilogueOperands};
+use cutlet_kernels::gemm::epilogue::{Epilogue, EpilogueOperands};
 use cutlet_kernels::gemm::sm90::instance::Instance;
 
 use super::fixup::FixupCounters;
@@ -13,7 +13,7 @@ use super::tma_operand::TmaOperand;
 use super::{cost_input, fastest, supports, tma_stores};
 use crate::gemm::choice::cost::{CostInput, OutputPath};
 use crate::gemm::choice::decomposition::Named;
-use crate::gemm::epilogue::EpilogueArgs;
+use crate::gemm::description::Gemm;
 use crate::gemm::operand::Operand;
 use crate::gemm::problem::{Problem, ProblemShape};
 use crate::{Error, Matrix, MatrixMut, Order, Result};
@@ -53,7 +53,9 @@ impl<T: TensorMapElement + Operand, Epi: Epilogue> EpiloguePlan<T, Epi> {
     ) -> Result<Self> {
         let device = stream.device();
         supports(device.compute_capability(), || device.describe())?;
-        let problem = problem(stream, a, b, c)?;
+        // C is not transposed: the epilogue gets the caller's rows and columns.
+        let mut gemm = Gemm::new(a, b, c);
+        let problem = Problem::in_given_orders(stream, &mut gemm)?;
         check(&problem, instance)?;
         let input = CostInput {
             allows_fixup: FixupCounters::of(stream).is_some(),
@@ -88,7 +90,8 @@ impl<T: TensorMapElement + Operand, Epi: Epilogue> EpiloguePlan<T, Epi> {
         c: MatrixMut<'_, T>,
         epilogue: Epi,
     ) -> Result<()> {
-        let mut problem = problem(stream, a, b, c)?;
+        let mut gemm = Gemm::new(a, b, c);
+        let mut problem = Problem::in_given_orders(stream, &mut gemm)?;
         self.shape.check(&problem.shape())?;
         if epilogue.reads_old() && self.prepared.never_reads_c() {
             return Err(Error::Extents {
@@ -116,18 +119,6 @@ impl<T: TensorMapElement + Operand, Epi: Epilogue> EpiloguePlan<T, Epi> {
                 .launch(stream, matrices, To::C(c), epilogue, Workspace::NONE),
         }
     }
-}
-
-/// The problem without an epilogue, which is the kernel's own.
-fn problem<'a, T: TensorMapElement + Operand>(
-    stream: &Stream,
-    a: Matrix<'a, T>,
-    b: Matrix<'a, T>,
-    c: MatrixMut<'a, T>,
-) -> Result<Problem<'a, T>> {
-    // C is not transposed: the epilogue gets the caller's rows and columns.
-    let (alpha, beta) = (T::Factor::ONE, T::Factor::ZERO);
-    Problem::in_given_orders(stream, alpha, a, b, beta, c, EpilogueArgs::default())
 }
 
 /// Refuses matrices that the kernel cannot multiply.

@@ -1,55 +1,62 @@
-//! Batches and groups of products: the choice of a kernel, and its launch.
+//! Kernels of several products, of rows of tables and of gates: the choice of a kernel, and its launch.
 
 use cutlet_device::collective::{
     ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, Splits, StreamedTiles,
 };
-use cutlet_device::tma::TmaBox;
-use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, View};
+use cutlet_device::tma::{TensorMap, TmaBox};
+use cutlet_host::{Stream, TensorMapElement, TensorMapSpec, View};
 use cutlet_kernels::PTX;
-use cutlet_kernels::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster};
+use cutlet_kernels::gemm::args::{Args, OutputArgs, SchedulerArgs, TableArgs, TmaArgs, raster};
 use cutlet_kernels::gemm::epilogue::Scale;
 use cutlet_kernels::gemm::scheduler::GroupArgs;
-use cutlet_kernels::gemm::sm90::instance::{GroupedArguments, Instance};
+use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::store::PartialOutput;
 
-use super::launch::launch_config;
+use super::launch::{Loaded, Parameters, Workspace};
 use super::{Element, of_orders, tma_stores};
 use crate::gemm::choice::cost::TMA_UNIT;
-use crate::gemm::families::memory_rate;
+use crate::gemm::choice::device_speed::{DeviceSpeed, Work};
+use crate::gemm::indexed_rows::Rows;
 use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
-use crate::gemm::registry::{Launch, Planned};
-use crate::matrix::{Extents, pointer_mut};
+use crate::gemm::registry::{Launch, LaunchPlan};
+use crate::matrix::{Extents, pointer};
 use crate::{Matrix, Result};
 
-/// A kernel for groups.
-pub type GroupedInstance<T> = Instance<T, Scale, GroupedArguments<T>>;
-
-/// Plans a batch or groups with the fastest kernel, or with the one of this name. None if TMA cannot read the operands,
-/// or something is fused.
+/// Plans the problem with the fastest kernel, or with the one of this name. None if TMA cannot read the operands, or
+/// something is fused besides gates.
 pub fn grouped<T: Element>(
     stream: &Stream,
     problem: &Problem<'_, T>,
     kernel: Option<&str>,
-) -> Result<Option<Planned<T, T>>> {
+) -> Result<Option<LaunchPlan<T, T>>> {
+    let instances = match (&problem.rows, problem.epilogue.gate) {
+        (Rows::Own, None) => T::grouped(),
+        (Rows::Own, Some(_)) => T::swiglu(),
+        (Rows::OfA(_), None) => T::gathered(),
+        (Rows::OfC(_), None) => T::scattered(),
+        (Rows::OfA(_) | Rows::OfC(_), Some(_)) => &[],
+    };
     if !fits(problem) {
         return Ok(None);
     }
-    let Some(chosen) = choose(stream, problem, T::grouped(), kernel) else {
+    let Some(candidate) = choose(stream, problem, instances, kernel) else {
         return Ok(None);
     };
     let launch = GroupedLaunch {
-        function: stream.device().load(&PTX, chosen.instance.kernel)?,
-        chosen,
+        kernel: Loaded::new(stream, &PTX, candidate.instance)?,
+        blocks: candidate.blocks,
+        reads_b_once: candidate.reads_b_once,
     };
-    Ok(Some(Planned {
-        kernel: launch.chosen.instance.name(),
-        clocks: launch.chosen.clocks,
-        launch: Box::new(launch),
-    }))
+    let time = candidate.microseconds;
+    Ok(Some(LaunchPlan::new(
+        candidate.instance.name(),
+        time,
+        launch,
+    )))
 }
 
 /// Whether 16 bytes of the operands can be read at a time, as TMA does, and nothing is fused.
-pub fn fits<T: Element>(problem: &Problem<'_, T>) -> bool {
+fn fits<T: Element>(problem: &Problem<'_, T>) -> bool {
     let [stride_a, stride_b, _] = problem.groups.strides;
     let is_read = |matrix: &Matrix<'_, T>, stride: usize| {
         let has_elements = matrix.rows() > 0 && matrix.columns() > 0;
@@ -60,22 +67,22 @@ pub fn fits<T: Element>(problem: &Problem<'_, T>) -> bool {
     problem.epilogue.are_none() && is_read(a, stride_a) && is_read(b, stride_b)
 }
 
-/// A kernel for groups that is chosen, with arguments `A`.
-pub struct Chosen<T: 'static, A: 'static> {
-    pub instance: &'static Instance<T, Scale, A>,
-    pub blocks: u32,
+/// A kernel that may solve the problem.
+struct Candidate<T: 'static> {
+    instance: &'static Instance<T>,
+    blocks: u32,
     /// The estimated time.
-    pub clocks: f64,
+    microseconds: f64,
     reads_b_once: bool,
 }
 
 /// The fastest of these kernels for the problem, or the one of this name.
-pub fn choose<T: Element, A>(
+fn choose<T: Element>(
     stream: &Stream,
     problem: &Problem<'_, T>,
-    instances: &'static [Instance<T, Scale, A>],
+    instances: &'static [Instance<T>],
     kernel: Option<&str>,
-) -> Option<Chosen<T, A>> {
+) -> Option<Candidate<T>> {
     let orders = [problem.a.order(), problem.b.order()];
     let estimate = Estimate::new(stream, problem);
     let backend = stream.device().backend();
@@ -84,22 +91,22 @@ pub fn choose<T: Element, A>(
     let fastest = candidates
         .filter(|instance| overwrites || !instance.overwrites_only)
         .filter(|instance| estimate.tiles(instance) < MOST_TILES)
-        .map(|instance| (estimate.clocks(instance), instance))
+        .map(|instance| (estimate.time(instance), instance))
         .min_by(|(one, _), (other, _)| one.total_cmp(other));
-    let (clocks, instance) = fastest?;
+    let (microseconds, instance) = fastest?;
     let clusters = estimate.tiles(instance) / instance.blocks_of_cluster() as f64;
     let multiprocessors = stream.device().multiprocessors();
     let at_a_time = f64::from(multiprocessors / instance.blocks_of_cluster());
-    Some(Chosen {
+    Some(Candidate {
         instance,
         blocks: clusters.min(at_a_time) as u32 * instance.blocks_of_cluster(),
-        clocks,
+        microseconds,
         reads_b_once: !estimate.is_ragged && estimate.rows <= f64::from(instance.tile[0]),
     })
 }
 
 /// Whether TMA can store each C.
-pub fn stores_c<T: Element>(problem: &Problem<'_, T>) -> bool {
+fn stores_c<T: Element>(problem: &Problem<'_, T>) -> bool {
     let [.., stride] = problem.groups.strides;
     tma_stores(&problem.c) && (stride * size_of::<T>()).is_multiple_of(TMA_UNIT)
 }
@@ -116,9 +123,7 @@ struct Estimate {
     groups: f64,
     /// Whether groups have different numbers of rows.
     is_ragged: bool,
-    multiprocessors: f64,
-    /// Bytes that memory brings in a clock.
-    memory_rate: f64,
+    device: DeviceSpeed,
 }
 
 /// Products of 16-bit elements that a multiprocessor adds in a clock, at its peak.
@@ -142,13 +147,12 @@ impl Estimate {
             length: k.max(1) as f64,
             groups: count as f64,
             is_ragged: problem.groups.have_sizes(),
-            multiprocessors: f64::from(stream.device().multiprocessors()),
-            memory_rate: OF_MEMORY_RATE * memory_rate(stream.device()),
+            device: DeviceSpeed::of(stream.device()),
         }
     }
 
     /// Tiles of whole clusters. Groups of several sizes end in a part of a tile, mostly about half of one.
-    fn tiles<T, A>(&self, instance: &Instance<T, Scale, A>) -> f64 {
+    fn tiles<T>(&self, instance: &Instance<T>) -> f64 {
         let [rows, columns] = instance.cluster_tile().map(|extent| extent as f64);
         let down = match self.is_ragged {
             true => (self.rows / rows + 0.5).max(1.0),
@@ -158,8 +162,8 @@ impl Estimate {
         down * across * self.groups * f64::from(instance.blocks_of_cluster())
     }
 
-    /// The estimated time.
-    fn clocks<T, A>(&self, instance: &Instance<T, Scale, A>) -> f64 {
+    /// The estimated time in microseconds.
+    fn time<T>(&self, instance: &Instance<T>) -> f64 {
         let [rows, columns] = instance.tile.map(f64::from);
         // What is stored while the next tile is multiplied, and what is multiplied while the one before is stored.
         let (speed, store) = match (instance.is_pingpong, instance.consumers, instance.tile) {
@@ -175,73 +179,70 @@ impl Estimate {
             1.0
         };
         let tile = rows * columns * self.length / (PEAK * speed * shared) + store;
-        let rounds = (self.tiles(instance) / self.multiprocessors).ceil();
+        let rounds = (self.tiles(instance) / f64::from(self.device.multiprocessors)).ceil();
         let elements = (self.rows + self.columns) * self.length + self.rows * self.columns;
-        let bytes = 2.0 * elements * self.groups;
-        let (computing, memory) = (rounds * tile, bytes / self.memory_rate);
-        // They slow each other down if they take about the same time, as in the model of a single product. Where memory
-        // takes longer, that also tells the kernels apart.
-        (computing.powi(4) + memory.powi(4)).sqrt().sqrt() + LAUNCH
+        self.device.time_of(Work {
+            computing: rounds * tile,
+            bytes: 2.0 * elements * self.groups,
+            of_memory_rate: OF_MEMORY_RATE,
+            latency: 0.0,
+            overhead: LAUNCH,
+        })
     }
 }
 
 /// A kernel that is chosen and loaded.
 struct GroupedLaunch<T: TensorMapElement> {
-    function: Function<GroupedArguments<T>>,
-    chosen: Chosen<T, GroupedArguments<T>>,
+    kernel: Loaded<T, Scale>,
+    blocks: u32,
+    reads_b_once: bool,
 }
 
 impl<T: Element> Launch<T, T> for GroupedLaunch<T> {
     fn launch(&self, stream: &Stream, problem: Problem<'_, T>) -> Result<()> {
-        let instance = self.chosen.instance;
-        let stacks = Stacks::of(&problem.groups);
-        let [box_a, box_b, box_c] = instance.boxes;
-        let map_a = stacks.map(0, problem.a.view, &problem.a.extents, box_a)?;
-        let map_b = stacks.map(1, problem.b.view, &problem.b.extents, box_b)?;
-        let c = &problem.c;
-        // An unused map may be any map.
-        let map_c = match stores_c(&problem) {
-            true => stacks.map(2, c.view.view(), &c.extents, box_c)?,
-            false => map_a,
+        let parameters = Parameters {
+            blocks: self.blocks,
+            maps: self.maps(&problem)?,
+            output: problem.c.view.address(),
+            workspace: Workspace::NONE,
+            args: self.args(&problem),
+            epilogue: Scale {
+                alpha: problem.alpha,
+                beta: problem.beta,
+            },
         };
-        // SAFETY: the maps describe the matrices, which were checked against their memory. C overlaps neither A nor B
-        // and is borrowed mutably. There is a size for each group, if there are any.
-        unsafe {
-            let all = (
-                map_a,
-                map_b,
-                map_c,
-                pointer_mut(c.view.address()),
-                pointer_mut(0),
-                self.chosen.args(&problem),
-                scale(&problem),
-                self.chosen.group_args(&problem),
-            );
-            stream.launch(&self.function, self.chosen.config(), all)?;
-        }
-        Ok(())
+        // SAFETY: the maps describe the matrices, which were checked against their memory. C overlaps no operand and is
+        // borrowed mutably. There is a size for each group, if there are any, and an index for each row of a table's
+        // product. The kernel compares each index with the table.
+        unsafe { self.kernel.launch(stream, parameters) }
     }
 }
 
-/// The problem's factors.
-pub fn scale<T: Element>(problem: &Problem<'_, T>) -> Scale {
-    Scale {
-        alpha: problem.alpha,
-        beta: problem.beta,
+impl<T: Element> GroupedLaunch<T> {
+    /// The maps of A, B and C. An unused map may be any map.
+    fn maps(&self, problem: &Problem<'_, T>) -> Result<[TensorMap; 3]> {
+        let Problem { a, b, c, rows, .. } = problem;
+        let stacks = Stacks::of(&problem.groups);
+        let [box_a, box_b, box_c] = self.kernel.instance().boxes;
+        let map_b = stacks.map(1, b.view, &b.extents, box_b)?;
+        let map_a = match rows {
+            Rows::OfA(_) => map_b,
+            _ => stacks.map(0, a.view, &a.extents, box_a)?,
+        };
+        let map_c = match rows {
+            Rows::Own | Rows::OfA(_) if stores_c(problem) => {
+                stacks.map(2, c.view.view(), &c.extents, box_c)?
+            }
+            _ => map_b,
+        };
+        Ok([map_a, map_b, map_c])
     }
-}
 
-impl<T: Element, A> Chosen<T, A> {
-    /// The grid.
-    pub fn config(&self) -> LaunchConfig {
-        launch_config(self.instance, self.blocks)
-    }
-
-    /// The arguments of a launch besides maps, matrices and groups.
-    pub fn args(&self, problem: &Problem<'_, T>) -> Args {
-        let Self { instance, .. } = *self;
+    fn args(&self, problem: &Problem<'_, T>) -> Args {
+        let instance = self.kernel.instance();
         let (m, n, k) = problem.extents();
         let [box_a, ..] = instance.boxes;
+        let [_, cluster_columns] = instance.cluster_tile();
         let k_tiles = (k as u32).div_ceil(instance.tile_k);
         Args {
             scheduler: SchedulerArgs {
@@ -266,29 +267,41 @@ impl<T: Element, A> Chosen<T, A> {
                 read_once: [0, self.reads_b_once.into()],
                 stores_c: stores_c(problem).into(),
             },
-        }
-    }
-
-    /// The groups, for the kernel.
-    pub fn group_args(&self, problem: &Problem<'_, T>) -> GroupArgs {
-        let [_, cluster_columns] = self.instance.cluster_tile();
-        let (_, n, _) = problem.extents();
-        GroupArgs {
-            groups: device_groups(&problem.groups),
-            stacked: Stacks::of(&problem.groups)
-                .0
-                .map(|(count, _)| (count > 1).into()),
-            columns: n.div_ceil(cluster_columns) as u32,
+            groups: GroupArgs {
+                groups: device_groups(&problem.groups),
+                stacked: Stacks::of(&problem.groups)
+                    .0
+                    .map(|(count, _)| (count > 1).into()),
+                columns: n.div_ceil(cluster_columns) as u32,
+            },
+            table: table_args(problem),
         }
     }
 }
 
+/// The table of the problem, if there is one.
+fn table_args<T: Element>(problem: &Problem<'_, T>) -> TableArgs {
+    let Problem { a, c, rows, .. } = problem;
+    match rows {
+        Rows::Own => TableArgs::NONE,
+        Rows::OfA(rows) => TableArgs {
+            elements: pointer(a.view),
+            rows: rows.named(a.rows(), a.ld()),
+            columns: a.columns() as i64,
+        },
+        Rows::OfC(rows) => TableArgs {
+            rows: rows.named(c.rows(), c.ld()),
+            ..TableArgs::NONE
+        },
+    }
+}
+
 /// How many matrices the maps of A, B and C have, and elements from one to the next.
-pub struct Stacks([(usize, usize); 3]);
+struct Stacks([(usize, usize); 3]);
 
 impl Stacks {
     /// Those of these groups.
-    pub fn of(groups: &Groups<'_>) -> Self {
+    fn of(groups: &Groups<'_>) -> Self {
         let stack = |stride: usize| match stride {
             0 => (1, 0),
             _ => (groups.count, stride),
@@ -297,13 +310,13 @@ impl Stacks {
     }
 
     /// The map of A, B or C.
-    pub fn map<T: TensorMapElement>(
+    fn map<T: TensorMapElement>(
         &self,
         operand: usize,
         view: View<'_, T>,
         extents: &Extents,
         tile: TmaBox,
-    ) -> Result<cutlet_device::tma::TensorMap> {
+    ) -> Result<TensorMap> {
         let (count, stride) = self.0[operand];
         let (run, lines) = extents.run_and_count();
         let spec = TensorMapSpec::rows(lines as u64, run as u64, extents.ld as u64);

@@ -7,8 +7,11 @@ use cutlet_device::collective::{ArrivalCounters, DynamicCluster, SmAffinity, Spl
 use cutlet_device::tma::{TensorMap, TmaBox};
 use cutlet_device::{DeviceData, PtxLibrary};
 use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpec, ViewMut};
-use cutlet_kernels::gemm::args::{Args, OutputArgs, SchedulerArgs, TmaArgs, raster, read_once};
+use cutlet_kernels::gemm::args::{
+    Args, OutputArgs, SchedulerArgs, TableArgs, TmaArgs, raster, read_once,
+};
 use cutlet_kernels::gemm::epilogue::{Epilogue, EpilogueOperands, Scale};
+use cutlet_kernels::gemm::scheduler::GroupArgs;
 use cutlet_kernels::gemm::sm90::instance::{Arguments, Instance};
 use cutlet_kernels::gemm::store::PartialOutput;
 
@@ -22,12 +25,70 @@ use crate::gemm::partials::Partials;
 use crate::matrix::pointer_mut;
 use crate::{Matrix, MatrixMut, Result};
 
+/// A kernel that is loaded.
+pub struct Loaded<T: TensorMapElement, Epi: Epilogue> {
+    instance: &'static Instance<T, Epi>,
+    function: Function<Arguments<T, Epi>>,
+}
+
+/// What a launch passes.
+pub struct Parameters<Epi> {
+    /// Blocks of the grid: whole clusters.
+    pub blocks: u32,
+    /// Of A, B and C.
+    pub maps: [TensorMap; 3],
+    /// Address of C, or of the partial output.
+    pub output: u64,
+    pub workspace: Workspace,
+    pub args: Args,
+    pub epilogue: Epi,
+}
+
+impl<T: TensorMapElement, Epi: Epilogue> Loaded<T, Epi> {
+    /// Loads the instance's kernel from its library.
+    pub fn new(
+        stream: &Stream,
+        library: &PtxLibrary,
+        instance: &'static Instance<T, Epi>,
+    ) -> Result<Self> {
+        let function = stream.device().load(library, instance.kernel)?;
+        Ok(Loaded { instance, function })
+    }
+
+    /// The instance.
+    pub fn instance(&self) -> &'static Instance<T, Epi> {
+        self.instance
+    }
+
+    /// Launches the kernel, in its clusters. It may begin early.
+    ///
+    /// # Safety
+    /// The parameters must be those that the kernel needs. All memory must live until the stream has got past the
+    /// launch.
+    pub unsafe fn launch(&self, stream: &Stream, parameters: Parameters<Epi>) -> Result<()> {
+        let [map_a, map_b, map_c] = parameters.maps;
+        let Workspace { partials, arrivals } = parameters.workspace;
+        let mut args = parameters.args;
+        args.output.arrivals = arrivals;
+        let config = LaunchConfig {
+            grid: parameters.blocks.into(),
+            cluster: self.instance.blocks_of_cluster(),
+            overlap_previous: true,
+        };
+        let (c, partials) = (pointer_mut(parameters.output), pointer_mut(partials));
+        let all = (map_a, map_b, map_c, c, partials, args, parameters.epilogue);
+        // SAFETY: as promised by the caller.
+        unsafe { stream.launch(&self.function, config, all)? };
+        Ok(())
+    }
+}
+
 /// A kernel that is chosen for a problem, loaded, and ready to be launched.
 pub struct Prepared<T: TensorMapElement, Epi: Epilogue> {
     candidate: Candidate<T, Epi>,
     /// The problem as the kernel solves it.
     input: CostInput,
-    function: Function<Arguments<T, Epi>>,
+    kernel: Loaded<T, Epi>,
     /// The tensor maps and arguments of earlier launches.
     encoded: Mutex<HashMap<Place, Encoded>>,
 }
@@ -88,15 +149,6 @@ impl Workspace {
     };
 }
 
-/// The launch of so many blocks of the instance's kernel, in its clusters. It may begin early.
-pub fn launch_config<T, Epi, A>(instance: &Instance<T, Epi, A>, blocks: u32) -> LaunchConfig {
-    LaunchConfig {
-        grid: blocks.into(),
-        cluster: instance.blocks_of_cluster(),
-        overlap_previous: true,
-    }
-}
-
 impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
     /// Loads the candidate's kernel from its library.
     pub fn new(
@@ -105,11 +157,10 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         candidate: Candidate<T, Epi>,
         input: CostInput,
     ) -> Result<Self> {
-        let kernel = candidate.instance.kernel;
         Ok(Self {
             candidate,
             input: input.oriented(candidate.instance),
-            function: stream.device().load(library, kernel)?,
+            kernel: Loaded::new(stream, library, candidate.instance)?,
             encoded: Mutex::default(),
         })
     }
@@ -133,30 +184,22 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         epilogue: Epi,
         workspace: Workspace,
     ) -> Result<()> {
-        let address = to.address();
+        let output = to.address();
         let Encoded { maps, mut args } = self.encoded(operands, to, &epilogue)?;
         args.scheduler.affinity = self.slots(stream);
-        args.output.arrivals = workspace.arrivals;
-        let [map_a, map_b, map_c] = maps;
-        let config = launch_config(self.candidate.instance, self.candidate.blocks);
+        let parameters = Parameters {
+            blocks: self.candidate.blocks,
+            maps,
+            output,
+            workspace,
+            args,
+            epilogue,
+        };
         // SAFETY: the maps describe the matrices, which were checked against their memory. C and the epilogue's
         // operands were checked with the problem. C overlaps neither A nor B and is borrowed mutably. Partials have
         // room. There are as many slots as clusters, and counters for as many M atoms as there can be. Only launches of
-        // this stream change slots and counters, and each launch leaves them ready for the next one. All memory lives
-        // until the stream has got past the launch.
-        unsafe {
-            let args = (
-                map_a,
-                map_b,
-                map_c,
-                pointer_mut(address),
-                pointer_mut(workspace.partials),
-                args,
-                epilogue,
-            );
-            stream.launch(&self.function, config, args)?;
-        }
-        Ok(())
+        // this stream change slots and counters, and each launch leaves them ready for the next one.
+        unsafe { self.kernel.launch(stream, parameters) }
     }
 
     /// The tensor maps and arguments of a launch: those of an earlier launch at the same place, or new ones.
@@ -228,6 +271,8 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
                 read_once: read_once([input.m, input.n], instance.tile),
                 stores_c: stores_c.into(),
             },
+            groups: GroupArgs::ONE,
+            table: TableArgs::NONE,
         };
         Ok(Encoded {
             maps: [map_a, map_b, map_c],

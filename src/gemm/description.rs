@@ -1,0 +1,478 @@
+//! The description of a GEMM: operands, groups, rows of tables, what is fused, and how the kernel is chosen.
+
+use cutlet_device::DeviceData;
+use cutlet_host::{Backend, Device, IntoView, Stream};
+use cutlet_kernels::gemm::epilogue::Accumulator;
+
+use super::Element;
+use super::choice::decomposition::SEPARATOR;
+use super::epilogue::{Activation, Bias, EpilogueArgs};
+use super::families::{self, KernelFamily};
+use super::indexed_rows::RowIndices;
+use super::kept_plans;
+use super::operand::Operand;
+use super::plan::{self, Plan};
+use super::precision::Precision;
+use super::problem::{Problem, Sizes};
+use super::registry::{self, Choice, Fused, IndexedOperand, KernelQuery};
+use super::tuning_file::problem_key::ProblemKey;
+use crate::swiglu::{GatedElement, swiglu};
+use crate::{Matrix, MatrixBatch, MatrixBatchMut, Order, Result};
+
+/// A GEMM: `C = activation(alpha·A·B + beta·R + bias)`, where R is a residual, or C as it was.
+///
+/// The bias and the residual have C's element type, `D`. The arithmetic is in [`Operand::Factor`], mostly f32, and C is
+/// rounded once. Only [`Activation::Gelu`] is less exact. In f64 and i32, [`Activation::Relu`] is the only activation.
+/// [`precision`](Self::precision) trades the exactness of `f32` products for speed.
+///
+/// On Hopper's tensor cores, one kernel does all of it if
+///
+/// - A and B are K-major: A row-major, B column-major,
+/// - C has their type and is row-major, and its rows start at multiples of 16 bytes and have a multiple of 16 bytes,
+/// - a bias for columns starts at a multiple of two elements,
+/// - a residual is row-major, and its rows start at multiples of two elements,
+///
+/// or the same with rows and columns exchanged. Otherwise a second kernel applies the epilogue in another pass over C.
+/// The second kernel is also used where it is faster, as for few tiles with a long k. On other GPUs and for other
+/// element types, one kernel does all of it if C has the type of the accumulators or of A and B, and k is not split.
+///
+/// A linear layer with GELU, in bf16:
+///
+/// ```
+/// use cutlet::{Activation, Bias, Device, Gemm, Matrix, MatrixMut};
+/// use half::bf16;
+///
+/// let device = Device::auto();
+/// let stream = device.stream()?;
+/// let (batch, inputs, outputs) = (3, 8, 16);
+/// let x = stream.upload(&vec![bf16::from_f32(0.5); batch * inputs])?;
+/// let weights = stream.upload(&vec![bf16::from_f32(0.25); outputs * inputs])?;
+/// let bias = stream.upload(&vec![bf16::from_f32(2.0); outputs])?;
+/// let mut y = stream.zeroed::<bf16>(batch * outputs)?;
+/// Gemm::new(
+///     Matrix::row_major(&x, batch, inputs)?,
+///     // One row of weights for each output: the transposed matrix, column-major.
+///     Matrix::row_major(&weights, outputs, inputs)?.transposed(),
+///     MatrixMut::row_major(&mut y, batch, outputs)?,
+/// )
+/// .bias(Bias::columns(&bias))
+/// .activation(Activation::Gelu)
+/// .run(&stream)?;
+/// assert_eq!(stream.download(&y)?[0], bf16::from_f32(2.9963627)); // gelu(1 + 2)
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Gemm<'a, T: Operand, D: DeviceData = T> {
+    pub(super) alpha: T::Factor,
+    pub(super) a: MatrixBatch<'a, T>,
+    pub(super) b: MatrixBatch<'a, T>,
+    pub(super) beta: T::Factor,
+    pub(super) c: MatrixBatchMut<'a, D>,
+    pub(super) precision: Precision,
+    pub(super) epilogue: EpilogueArgs<'a, D>,
+    pub(super) sizes: Sizes<'a>,
+    /// The rows of A's table.
+    pub(super) gathered: Option<RowIndices<'a>>,
+    /// The rows of C's table.
+    pub(super) scattered: Option<RowIndices<'a>>,
+    choice: Choice<'a>,
+}
+
+impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
+    /// `C = A·B`, of matrices or of batches. A matrix is a batch of one. The products of batches have the same extents,
+    /// orders and leading dimensions, and the matrices of an operand lie at equal distances.
+    pub fn new(
+        a: impl Into<MatrixBatch<'a, T>>,
+        b: impl Into<MatrixBatch<'a, T>>,
+        c: impl Into<MatrixBatchMut<'a, D>>,
+    ) -> Self {
+        Gemm {
+            alpha: T::Factor::ONE,
+            a: a.into(),
+            b: b.into(),
+            beta: T::Factor::ZERO,
+            c: c.into(),
+            precision: Precision::Exact,
+            epilogue: EpilogueArgs::default(),
+            sizes: Sizes::None,
+            gathered: None,
+            scattered: None,
+            choice: Choice::Tuned,
+        }
+    }
+
+    /// Multiplies the product by this factor. It is 1 unless it is set.
+    pub fn alpha(self, alpha: T::Factor) -> Self {
+        Gemm { alpha, ..self }
+    }
+
+    /// Adds so many times C as it was, or the [`residual`](Self::residual). It is 0 unless it is set. Then C is not read
+    /// and may hold anything.
+    pub fn beta(self, beta: T::Factor) -> Self {
+        Gemm { beta, ..self }
+    }
+
+    /// Multiplies groups of A's rows, each by a B of its own: the rows that a mixture of experts sends to its experts. A
+    /// and C are one matrix each, and B is a batch.
+    ///
+    /// Group `g` has the rows from `ends[g - 1]` to `ends[g]` of A and C. The first group begins at row 0. The ends are
+    /// read by the kernel, so that earlier work in the stream may compute them, also in a graph. A group may be empty.
+    /// Ends beyond A's rows, and below 0, are cut off. Rows of C that are in no group keep their elements.
+    ///
+    /// Ends must not decrease, because rows would be in two groups. The CPU backend refuses such ends. On a GPU, each
+    /// element of such a row comes from one of the groups, or from several if `beta` is not 0, and all other rows are
+    /// right.
+    ///
+    /// [`run`](Self::run) fails if there is not an end for each B, if C is column-major, if there is a residual, or if
+    /// C has another type than the kernels write: that of A, or `i32` for `i8`.
+    ///
+    /// ```
+    /// use cutlet::{Device, Gemm, Matrix, MatrixBatch, MatrixMut, Order};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let a = stream.upload(&[1.0f32; 5 * 4])?;
+    /// // Two experts, of ones and of twos. The first has two rows, and the second has three.
+    /// let b = stream.upload(&[[1.0f32; 4 * 8], [2.0; 4 * 8]].concat())?;
+    /// let ends = stream.upload(&[2, 5])?;
+    /// let mut c = stream.zeroed::<f32>(5 * 8)?;
+    /// Gemm::new(
+    ///     Matrix::row_major(&a, 5, 4)?,
+    ///     MatrixBatch::packed(&b, 2, 4, 8, Order::RowMajor)?,
+    ///     MatrixMut::row_major(&mut c, 5, 8)?,
+    /// )
+    /// .group_ends(&ends)
+    /// .run(&stream)?;
+    /// let c = stream.download(&c)?;
+    /// assert_eq!((c[8], c[2 * 8]), (4.0, 8.0));
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn group_ends(self, ends: impl IntoView<'a, Element = i32>) -> Self {
+        let sizes = Sizes::Ends(ends.into_view());
+        Gemm { sizes, ..self }
+    }
+
+    /// Multiplies the first `rows[g]` rows of each A of a batch. The others are padding, which is neither multiplied nor
+    /// written to C. [`run`](Self::run) fails as for [`group_ends`](Self::group_ends).
+    pub fn group_rows(self, rows: impl IntoView<'a, Element = i32>) -> Self {
+        let sizes = Sizes::Counts(rows.into_view());
+        Gemm { sizes, ..self }
+    }
+
+    /// Takes A for a table: row `r` of the product's A is the row of the table that the index number `r` names. The rows
+    /// are read from the table, without a copy of A in memory.
+    ///
+    /// The table and C are row-major. An index that is no row of the table is never used as an address:
+    /// [`IndexedRows::out_of_range`](crate::IndexedRows::out_of_range) says what becomes of its row. With
+    /// [`group_ends`](Self::group_ends), these are the experts' products of tokens, of which no copy sorted by expert is
+    /// needed.
+    ///
+    /// [`run`](Self::run) fails if there is not an index for each row of C, or if the table or C is column-major.
+    ///
+    /// ```
+    /// use cutlet::{Device, Gemm, IndexedRows, Matrix, MatrixMut};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let table = stream.upload(&[1.0f32, 2.0, 3.0, 4.0])?; // 2×2
+    /// let b = stream.upload(&[1.0f32, 0.0, 0.0, 10.0])?; // 2×2
+    /// let indices = stream.upload(&[1i32, 0, 1])?;
+    /// let mut c = stream.zeroed::<f32>(3 * 2)?;
+    /// let mut rows = IndexedRows::new(stream.device())?;
+    /// Gemm::new(
+    ///     Matrix::row_major(&table, 2, 2)?,
+    ///     Matrix::row_major(&b, 2, 2)?,
+    ///     MatrixMut::row_major(&mut c, 3, 2)?,
+    /// )
+    /// .gather_a(rows.by(&indices)?)
+    /// .run(&stream)?;
+    /// rows.check(&stream)?;
+    /// assert_eq!(stream.download(&c)?, [3.0, 40.0, 1.0, 20.0, 3.0, 40.0]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn gather_a(self, rows: RowIndices<'a>) -> Self {
+        let gathered = Some(rows);
+        Gemm { gathered, ..self }
+    }
+
+    /// Takes C for a table: row `r` of the product goes to the row of the table that the index number `r` names, without
+    /// a copy of the product in memory. Rows of the table that no index names keep their elements.
+    ///
+    /// A and the table are row-major. If several indices are the same and `beta` is 0, each element of their row comes
+    /// from one of the product's rows. With another `beta`, all indices must be different, because the products do not
+    /// see each other's sums. The CPU backend refuses indices that are not. On a GPU, the elements of such a row are made
+    /// of some of the products, and all other rows are right. An index that is no row of the table is never used as an
+    /// address.
+    ///
+    /// [`run`](Self::run) fails if there is not an index for each row of A, if A or the table is column-major, or if
+    /// there is a residual. Also if the table has another type than the kernels write: that of A, or `i32` for `i8`.
+    ///
+    /// ```
+    /// use cutlet::{Device, Gemm, IndexedRows, Matrix, MatrixMut, OutOfRange};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let a = stream.upload(&[1.0f32, 2.0, 3.0, 4.0])?; // 2×2
+    /// let b = stream.upload(&[1.0f32, 0.0, 0.0, 10.0])?; // 2×2
+    /// let indices = stream.upload(&[2i64, 7])?;
+    /// let mut table = stream.upload(&[5.0f32; 3 * 2])?;
+    /// let rows = IndexedRows::new(stream.device())?.out_of_range(OutOfRange::Skip);
+    /// Gemm::new(
+    ///     Matrix::row_major(&a, 2, 2)?,
+    ///     Matrix::row_major(&b, 2, 2)?,
+    ///     MatrixMut::row_major(&mut table, 3, 2)?,
+    /// )
+    /// .beta(1.0)
+    /// .scatter_c(rows.by(&indices)?)
+    /// .run(&stream)?;
+    /// assert_eq!(stream.download(&table)?, [5.0, 5.0, 5.0, 5.0, 6.0, 25.0]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn scatter_c(self, rows: RowIndices<'a>) -> Self {
+        let scattered = Some(rows);
+        Gemm { scattered, ..self }
+    }
+
+    /// Adds a number to each row or column of the product. It is the same for all products of a batch.
+    pub fn bias(mut self, bias: Bias<'a, D>) -> Self {
+        self.epilogue.bias = Some(bias);
+        self
+    }
+
+    /// Adds `beta` times this matrix, instead of `beta` times C as it was. It has C's extents and any order. If `beta`
+    /// is 0, it is not read. Batches of several products have none.
+    pub fn residual(mut self, residual: Matrix<'a, D>) -> Self {
+        self.epilogue.residual = Some(residual);
+        self
+    }
+
+    /// Applies this function last. GELU and SiLU of −∞ are 0, their limit.
+    pub fn activation(mut self, activation: Activation) -> Self {
+        self.epilogue.activation = Some(activation);
+        self
+    }
+
+    /// Gates the product: `C = silu(alpha·gate) · (alpha·up)`. Column `2c` of A·B is the gate of C's column `c`, and
+    /// column `2c + 1` is its up. B has twice as many columns as C.
+    ///
+    /// On Hopper's tensor cores, one kernel does it if A is row-major, and if rows of A and rows or columns of B begin
+    /// at multiples of 16 bytes. The arithmetic is in f32, and C is rounded once. Otherwise the product goes to scratch
+    /// memory in C's type, and [`swiglu`](fn@swiglu) follows. With [`group_ends`](Self::group_ends), rows of C that are
+    /// in no group hold anything afterwards.
+    ///
+    /// [`run`](Self::run) fails if C is column-major, or if there is a beta, a bias, a residual, an activation or a
+    /// table of C.
+    ///
+    /// ```
+    /// use cutlet::{Device, Gemm, Matrix, MatrixMut};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let a = stream.upload(&[1.0f32, 2.0])?; // 1×2
+    /// // A gate and an up of each of two columns.
+    /// let b = stream.upload(&[100.0f32, 1.0, 0.0, 7.0, 0.0, 2.0, -50.0, 7.0])?; // 2×4
+    /// let mut c = stream.zeroed::<f32>(2)?;
+    /// let (a, b) = (Matrix::row_major(&a, 1, 2)?, Matrix::row_major(&b, 2, 4)?);
+    /// Gemm::new(a, b, MatrixMut::row_major(&mut c, 1, 2)?).swiglu().run(&stream)?;
+    /// assert_eq!(stream.download(&c)?, [500.0, 0.0]); // silu(100) · 5, silu(-100) · 21
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn swiglu(mut self) -> Self
+    where
+        D: GatedElement,
+    {
+        self.epilogue.gate = Some(swiglu::<D>);
+        self
+    }
+
+    /// Multiplies operands of `f32` in this precision, or more exactly: see [`Precision`]. It is
+    /// [`Exact`](Precision::Exact) unless it is set.
+    ///
+    /// ```
+    /// use cutlet::{Device, Gemm, Matrix, MatrixMut, Precision};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let a = stream.upload(&[0.1f32; 8 * 16])?;
+    /// let b = stream.upload(&[0.2f32; 16 * 8])?;
+    /// let mut c = stream.zeroed::<f32>(8 * 8)?;
+    /// let (a, b) = (Matrix::row_major(&a, 8, 16)?, Matrix::row_major(&b, 16, 8)?);
+    /// Gemm::new(a, b, MatrixMut::row_major(&mut c, 8, 8)?)
+    ///     .precision(Precision::Tf32)
+    ///     .run(&stream)?;
+    /// assert!((stream.download(&c)?[0] - 0.32).abs() < 0.32 / 1024.0);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn precision(self, precision: Precision) -> Self {
+        Gemm { precision, ..self }
+    }
+
+    /// Uses the kernel instance of this name instead of the one that is estimated to be the fastest: to compare
+    /// instances. [`instances`](Self::instances) lists the names. If something is fused and C has A's type,
+    /// [`fused_instances`](Self::fused_instances) lists more. A decomposition may follow the name, as in
+    /// `bf16_128x256x64_2x1_coop/split_k_serial`. A kernel that does not have the decomposition for a problem is
+    /// refused. [`candidates`](Self::candidates) lists all names for given matrices.
+    ///
+    /// For these lists, a packed matrix of one row is row-major, and one of one column is column-major.
+    pub fn instance(self, name: &'a str) -> Self {
+        let choice = Choice::Named(name);
+        Gemm { choice, ..self }
+    }
+
+    /// Uses the kernel instance that is estimated to be the fastest, even if a [`Tuning`](crate::Tuning) has another one
+    /// for the problem: to compare both.
+    pub fn untuned(self) -> Self {
+        let choice = Choice::Estimated;
+        Gemm { choice, ..self }
+    }
+}
+
+impl<T: Element<D>, D: DeviceData> Gemm<'_, T, D> {
+    /// Enqueues the GEMM in the stream. The stream keeps the kernel that was chosen, and launches it again for a GEMM of
+    /// the same shape.
+    ///
+    /// # Errors
+    /// As [`gemm`](fn@crate::gemm). Also if the batches have different lengths, or if several products have a residual;
+    /// if the bias does not have an element for each row or column of C, if the residual's extents are not C's, or if C
+    /// overlaps one of them. Also if no instance of the name that was asked for solves the problem.
+    /// [`Error::Arithmetic`](crate::Error::Arithmetic) if the element types do not have the precision or the activation.
+    pub fn run(&mut self, stream: &Stream) -> Result<()> {
+        let choice = self.choice;
+        let problem = Problem::new(stream, self)?;
+        let chosen = kept_plans::kept_or(stream, &problem, choice, || {
+            plan::choose(stream, &problem, choice)
+        })?;
+        match chosen {
+            Some(chosen) => chosen.launch(stream, problem),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes a [`Plan`] for matrices like these. Their elements are neither read nor written.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn plan(&mut self, stream: &Stream) -> Result<Plan<T, D>> {
+        let choice = self.choice;
+        Plan::new(stream, &Problem::new(stream, self)?, choice)
+    }
+
+    /// What the fastest kernel for matrices like these depends on: the problem that a [`Tuning`](crate::Tuning)'s entry
+    /// is for. None for k = 0 and for a C without elements, which are not tuned. No element is read or written.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn problem_key(&mut self, stream: &Stream) -> Result<Option<ProblemKey>> {
+        let problem = Problem::new(stream, self)?;
+        Ok(match problem.is_empty() {
+            true => None,
+            false => ProblemKey::of(&problem, T::TYPES),
+        })
+    }
+
+    /// The names that [`instance`](Self::instance) takes for matrices like these.
+    ///
+    /// For one product, they are those of [`instances`](Self::instances) and [`fused_instances`](Self::fused_instances)
+    /// for this device, and `NAME/DECOMPOSITION` for each decomposition in which a kernel may run besides its estimated
+    /// one. For several, they are the kernels that compute all products in one launch. There are none for a C without
+    /// elements. `instance` refuses a kernel that does not fit the matrices' alignment. No element is read or written.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn candidates(&mut self, stream: &Stream) -> Result<Vec<String>> {
+        let problem = Problem::new(stream, self)?;
+        if problem.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut candidates = Vec::new();
+        let names = registry::names(T::families(), stream.device(), &problem);
+        for name in names {
+            for family in T::families() {
+                let decompositions = family.decompositions(stream, &problem, name);
+                let named = decompositions
+                    .iter()
+                    .map(|it| format!("{name}{SEPARATOR}{it}"));
+                candidates.extend(named);
+            }
+            candidates.push(name.to_string());
+        }
+        candidates.sort_unstable();
+        candidates.dedup();
+        Ok(candidates)
+    }
+
+    /// The names of the kernel instances of this backend that multiply matrices of `T` in these orders. C is of `D` and
+    /// row-major. They compute in this precision or more exactly, and fuse no bias, residual or activation.
+    pub fn instances(
+        backend: Backend,
+        a: Order,
+        b: Order,
+        precision: Precision,
+    ) -> Vec<&'static str> {
+        names::<T, D>(KernelQuery {
+            backend,
+            orders: [a, b],
+            precision,
+            fused: Fused::Nothing,
+            of_batches: false,
+            indexed: IndexedOperand::None,
+        })
+    }
+
+    /// The names of the kernel instances that compute all products of a batch in one launch, without a bias or an
+    /// activation. The orders, the types and the precision are as for [`instances`](Self::instances).
+    pub fn batched_instances(
+        backend: Backend,
+        a: Order,
+        b: Order,
+        precision: Precision,
+    ) -> Vec<&'static str> {
+        names::<T, D>(KernelQuery {
+            backend,
+            orders: [a, b],
+            precision,
+            fused: Fused::Nothing,
+            of_batches: true,
+            indexed: IndexedOperand::None,
+        })
+    }
+
+    /// The names of the kernel instances that fuse a bias or a residual, and this activation.
+    pub fn fused_instances(
+        backend: Backend,
+        a: Order,
+        b: Order,
+        precision: Precision,
+        activation: Option<Activation>,
+    ) -> Vec<&'static str> {
+        names::<T, D>(KernelQuery {
+            backend,
+            orders: [a, b],
+            precision,
+            fused: Fused::Something(activation),
+            of_batches: false,
+            indexed: IndexedOperand::None,
+        })
+    }
+}
+
+/// The list does not depend on element types. `f32` stands for any, so that callers need not name one.
+impl Gemm<'_, f32> {
+    /// The families of kernels for all element types, and whether this device runs them. For a problem, the family that
+    /// is estimated to be the fastest is chosen.
+    ///
+    /// ```
+    /// use cutlet::{Device, Gemm};
+    ///
+    /// for family in Gemm::families(&Device::cpu()) {
+    ///     println!("{}: {} into {}", family.name, family.operands, family.c);
+    ///     assert_eq!(family.refusal, None); // the CPU runs all of them
+    /// }
+    /// ```
+    pub fn families(device: &Device) -> Vec<KernelFamily> {
+        families::all(device)
+    }
+}
+
+/// The names of all families' kernels that the query asks for.
+fn names<T: Element<D>, D: DeviceData>(query: KernelQuery) -> Vec<&'static str> {
+    let families = T::families().iter();
+    families
+        .flat_map(|family| family.candidates(query))
+        .collect()
+}

@@ -1,0 +1,120 @@
+//! Gated products by two kernels: the product goes to scratch memory, and the gate makes C of it.
+
+use cutlet_device::DeviceData;
+use cutlet_host::{Scratch, Stream};
+
+use super::element_type::ElementType;
+use super::epilogue::EpilogueArgs;
+use super::operand::Operand;
+use super::problem::{Groups, Problem};
+use super::registry::{self, Choice, Family, Launch, LaunchPlan};
+use crate::matrix::Extents;
+use crate::{Error, Matrix, MatrixMut, Order, Result};
+
+/// The product of gates and ups, before it is gated.
+struct GatedByTwoKernels<T: Operand, D: DeviceData>(LaunchPlan<T, D>);
+
+/// Plans the product of a gated problem alone, and the gate after it. If no kernel has the name that was asked for, the
+/// error lists those that fuse gates, too.
+pub fn plan<T: Operand, D: DeviceData>(
+    families: &'static [&'static dyn Family<T, D>],
+    types: [ElementType; 2],
+    stream: &Stream,
+    problem: &Problem<'_, T, D>,
+    choice: Choice<'_>,
+) -> Result<LaunchPlan<T, D>> {
+    let mut memory = product_memory(stream, problem)?;
+    let product = product_of(problem, &mut memory)?;
+    let plan = registry::plan(families, types, stream, &product, choice);
+    let plan = plan.map_err(|error| match error {
+        Error::Instance { asked, names } => {
+            let fused = registry::names(families, stream.device(), problem);
+            let names = [fused, names].concat();
+            Error::Instance { asked, names }
+        }
+        other => other,
+    })?;
+    Ok(LaunchPlan::of_several(GatedByTwoKernels(plan)))
+}
+
+impl<T: Operand, D: DeviceData> Launch<T, D> for GatedByTwoKernels<T, D> {
+    fn launch(&self, stream: &Stream, mut problem: Problem<'_, T, D>) -> Result<()> {
+        let Some(gate) = problem.epilogue.gate else {
+            unreachable!("a plan is launched for problems of its shape")
+        };
+        let mut memory = product_memory(stream, &problem)?;
+        if problem.groups.have_sizes() {
+            // The gate reads all rows. The product writes only those of groups.
+            stream.fill_bytes(memory.view_mut(), 0)?;
+        }
+        let Self(product) = self;
+        product.launch(stream, product_of(&problem, &mut memory)?)?;
+
+        let extents = extents_of(&problem);
+        let [.., stride_c] = problem.groups.strides;
+        for nth in 0..matrices_of(&problem.groups) {
+            let view = memory.view().slice(nth * extents.rows * extents.ld..)?;
+            let c = MatrixMut {
+                view: problem.c.view.slice_mut(nth * stride_c..)?,
+                extents: problem.c.extents,
+            };
+            gate(stream, Matrix { view, extents }, c)?;
+        }
+        Ok(())
+    }
+}
+
+/// The extents of a matrix of gates and ups.
+fn extents_of<T: Operand, D: DeviceData>(problem: &Problem<'_, T, D>) -> Extents {
+    let (m, n, _) = problem.extents();
+    Extents {
+        rows: m,
+        columns: n,
+        ld: n,
+        order: Order::RowMajor,
+    }
+}
+
+/// How many matrices C there are.
+fn matrices_of(groups: &Groups<'_>) -> usize {
+    match groups.strides {
+        [.., 0] => 1,
+        _ => groups.count,
+    }
+}
+
+/// Memory for the gates and ups of all products.
+fn product_memory<'s, T: Operand, D: DeviceData>(
+    stream: &'s Stream,
+    problem: &Problem<'_, T, D>,
+) -> Result<Scratch<'s, D>> {
+    let (m, n, _) = problem.extents();
+    Ok(stream.scratch(m * n * matrices_of(&problem.groups))?)
+}
+
+/// The problem whose C is the gates and ups.
+fn product_of<'p, T: Operand, D: DeviceData>(
+    problem: &'p Problem<'_, T, D>,
+    memory: &'p mut Scratch<'_, D>,
+) -> Result<Problem<'p, T, D>> {
+    let extents = extents_of(problem);
+    let [a, b, c] = problem.groups.strides;
+    let c = if c == 0 { 0 } else { extents.rows * extents.ld };
+    Ok(Problem {
+        alpha: problem.alpha,
+        a: problem.a,
+        b: problem.b,
+        beta: problem.beta,
+        c: MatrixMut {
+            view: memory.view_mut(),
+            extents,
+        },
+        precision: problem.precision,
+        epilogue: EpilogueArgs::default(),
+        groups: Groups {
+            strides: [a, b, c],
+            ..problem.groups
+        },
+        rows: problem.rows.clone(),
+    })
+}
