@@ -63,7 +63,7 @@ impl LoadOptions {
 }
 
 /// Starts to copy a box to shared memory. `at` is the coordinate of the box's first element, innermost first. `R` is
-/// the rank of the map's tensor: 2 or 3.
+/// the rank of the map's tensor: 2 to 5.
 ///
 /// One thread calls it. The bytes of the whole box count at the barrier, even if a part of the box is outside the
 /// tensor.
@@ -96,7 +96,7 @@ pub unsafe fn tma_load<T: DeviceData, const R: usize>(
 }
 
 /// Starts to copy a box from shared memory to the coordinate `at`, innermost first, as part of the thread's open group.
-/// `R` is the rank of the map's tensor: 2 or 3.
+/// `R` is the rank of the map's tensor: 2 to 5.
 ///
 /// One thread calls it. Before, the threads that wrote the box call [`fence_async_shared`](crate::fence_async_shared)
 /// and meet this thread at a barrier.
@@ -117,10 +117,45 @@ pub unsafe fn tma_store<T: DeviceData, const R: usize>(
     unsafe { imp::store(map, at, from.address()) };
 }
 
+/// Starts to fetch a box into the L2 cache. `at` is the coordinate of the box's first element, innermost first. `R` is
+/// the rank of the map's tensor: 2 to 5.
+///
+/// One thread calls it. The kernel reads nothing: a later load sees writes to the box after the prefetch. So a kernel
+/// may call it before it waits for the kernels before it.
+///
+/// ```
+/// use cutlet_device::tma::{TensorMap, tma_prefetch};
+/// use cutlet_device::{block_idx, kernel, thread_idx};
+///
+/// /// Fetches a box of each matrix of a tensor of rank 4.
+/// ///
+/// /// # Safety
+/// /// The tensor of `map` must exist.
+/// #[kernel(threads = 32, arch = "sm_90a")]
+/// pub unsafe fn fetch(#[grid_constant] map: &TensorMap) {
+///     let (head, batch) = (block_idx().x.get() as i32, block_idx().y.get() as i32);
+///     if thread_idx().get() == 0 {
+///         // SAFETY: as promised by the caller.
+///         unsafe { tma_prefetch(map, [0, 0, head, batch]) };
+///     }
+/// }
+/// assert_eq!(fetch.bounds().threads(), 32);
+/// ```
+///
+/// # Safety
+/// The map must be as for [`tma_load`]. The tensor must exist.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn tma_prefetch<const R: usize>(map: &TensorMap, at: [i32; R]) {
+    const { check_rank(R) };
+    // SAFETY: as promised by the caller.
+    unsafe { imp::prefetch(map, at) };
+}
+
 const fn check_rank(rank: usize) {
     assert!(
-        rank == 2 || rank == 3,
-        "TMA copies boxes of tensors of rank 2 or 3"
+        2 <= rank && rank <= 5,
+        "TMA copies boxes of tensors of rank 2 to 5"
     );
 }
 
@@ -147,10 +182,14 @@ pub fn tma_store_wait<const PENDING: u32>() {
 }
 
 /// The boxes by which a tile is copied. The tensor map must be made for them.
+///
+/// A tile in shared memory is a matrix, so its boxes have two dimensions. A box may have as many as the tensor, `R`.
+/// Its elements lie in shared memory in the order of its dimensions, the innermost first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TmaBox {
-    /// Elements along the tensor's consecutive dimension, and along the next dimension.
-    pub extent: [u32; 2],
+pub struct TmaBox<const R: usize = 2> {
+    /// Elements along the tensor's consecutive dimension, along the next dimension, and so on. A box has one element
+    /// along each dimension of the tensor that is not here.
+    pub extent: [u32; R],
     /// The swizzle span in bytes. 16 is no swizzle.
     pub swizzle_bytes: u32,
 }
@@ -212,8 +251,8 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         L::MN.is_multiple_of(parts * Self::LEAST_ROWS)
     }
 
-    /// Starts to load the tile from the coordinate `at`: (mn, k), and the index along the third dimension if the map
-    /// has one. The whole tile's bytes count at the barrier.
+    /// Starts to load the tile from the coordinate `at`: (mn, k), and the indices along the third to fifth dimensions if
+    /// the map has them. The whole tile's bytes count at the barrier.
     ///
     /// # Safety
     /// As [`tma_load`]. The map must have been made for the tile's [`tile_box`](Self::tile_box)`(1)`.
@@ -267,8 +306,8 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         });
     }
 
-    /// Starts to store the tile to the coordinate `at`: (mn, k), and the index along the third dimension if the map has
-    /// one.
+    /// Starts to store the tile to the coordinate `at`: (mn, k), and the indices along the third to fifth dimensions if
+    /// the map has them.
     ///
     /// # Safety
     /// As [`tma_store`]. The map must have been made for the tile's [`tile_box`](Self::tile_box)`(1)`.
@@ -360,8 +399,12 @@ mod imp {
         ($rank:ident, $instruction:ident) => {
             if const { $rank == 2 } {
                 $instruction!("2", "{{{0}, {1}}}", 0 1)
-            } else {
+            } else if const { $rank == 3 } {
                 $instruction!("3", "{{{0}, {1}, {2}}}", 0 1 2)
+            } else if const { $rank == 4 } {
+                $instruction!("4", "{{{0}, {1}, {2}, {3}}}", 0 1 2 3)
+            } else {
+                $instruction!("5", "{{{0}, {1}, {2}, {3}, {4}}}", 0 1 2 3 4)
             }
         };
     }
@@ -420,6 +463,22 @@ mod imp {
     }
 
     #[inline(always)]
+    pub unsafe fn prefetch<const R: usize>(map: &TensorMap, at: [i32; R]) {
+        let map = core::ptr::from_ref(map);
+        macro_rules! prefetch {
+            ($rank:literal, $coordinate:literal, $($c:literal)+) => {
+                asm!(
+                    concat!("cp.async.bulk.prefetch.tensor.", $rank, "d.L2.global.tile [{map}, ", $coordinate,
+                        "];"),
+                    $(in(reg32) at[$c],)+ map = in(reg64) map, options(nostack)
+                )
+            };
+        }
+        // SAFETY: as promised by the caller.
+        unsafe { of_rank!(R, prefetch) }
+    }
+
+    #[inline(always)]
     pub fn store_commit() {
         // SAFETY: the callers of `tma_store` promised that its boxes stay as they are.
         unsafe { asm!("cp.async.bulk.commit_group;", options(nostack)) };
@@ -469,6 +528,11 @@ mod imp {
     pub unsafe fn store<const R: usize>(map: &TensorMap, at: [i32; R], from: u32) {
         // SAFETY: as promised by the caller.
         unsafe { cutlet_simt::tma_store(map.words(), &at, from) };
+    }
+
+    #[track_caller]
+    pub unsafe fn prefetch<const R: usize>(map: &TensorMap, at: [i32; R]) {
+        cutlet_simt::tma_prefetch(map.words(), &at);
     }
 
     #[track_caller]

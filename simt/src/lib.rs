@@ -145,6 +145,8 @@ pub use sync::{
     barrier_arrive, barrier_sync, cluster_arrive, cluster_arrive_relaxed, cluster_wait,
     sync_threads, sync_warp, warp_exchange,
 };
-pub use tma::{TensorMapModel, bulk_store_commit, bulk_store_wait, tma_load, tma_store};
+pub use tma::{
+    TensorMapModel, bulk_store_commit, bulk_store_wait, tma_load, tma_prefetch, tma_store,
+};
 pub use wait::WaitKind;
 pub use warp::{Lanes, WARP_SIZE};

@@ -1,5 +1,6 @@
 //! TMA: copies of boxes of a tensor between global and shared memory.
 
+mod lines;
 mod tensor_map;
 
 use std::cell::RefCell;
@@ -7,6 +8,8 @@ use std::collections::VecDeque;
 use std::panic::Location;
 
 pub use tensor_map::TensorMapModel;
+
+use lines::{Line, lines};
 
 use crate::access::Access;
 use crate::async_copy::AsyncCopy;
@@ -65,11 +68,10 @@ enum LineEnd {
 
 impl LineEnd {
     /// Elements of a line that are copied.
-    fn extent(self, map: &TensorMapModel, [y, z]: [i64; 2]) -> i64 {
+    fn extent(self, map: &TensorMapModel, line: &Line) -> i64 {
         let extent = map.extent[0];
         // Memory may end with the tensor's last line. The hardware writes beyond it; the model must not.
-        let last = [y, z] == [map.extent[1] as i64 - 1, map.extent[2] as i64 - 1];
-        if self == Self::Exact || last {
+        if self == Self::Exact || line.is_last {
             return extent as i64;
         }
         let element = u64::from(map.element_bytes);
@@ -79,33 +81,19 @@ impl LineEnd {
     }
 }
 
-/// The part of a box along dimension `d` that is below `extent`.
-fn inside(map: &TensorMapModel, at: &[i32], d: usize, extent: i64) -> std::ops::Range<u32> {
-    let start = i64::from(at.get(d).copied().unwrap_or(0));
-    let first = (-start).clamp(0, i64::from(map.box_extent[d]));
-    let end = (extent - start).clamp(0, i64::from(map.box_extent[d]));
-    first as u32..end as u32
-}
-
 /// Checks that the running thread may access the elements of a box that are inside the tensor.
 ///
 /// # Panics
 /// If their memory is not alive, or a load reads what nothing has written.
 #[track_caller]
 fn check_inside(map: &TensorMapModel, at: &[i32], kind: MemoryAccess) {
-    let start = |d: usize| i64::from(at.get(d).copied().unwrap_or(0));
-    let columns = inside(map, at, 0, map.extent[0] as i64);
-    if columns.is_empty() {
-        return;
-    }
-    for z in inside(map, at, 2, map.extent[2] as i64) {
-        for y in inside(map, at, 1, map.extent[1] as i64) {
-            let line = (start(2) + i64::from(z)) as u64 * map.stride[1]
-                + (start(1) + i64::from(y)) as u64 * map.stride[0];
-            let first = (start(0) + i64::from(columns.start)) as u64 * u64::from(map.element_bytes);
-            let bytes = columns.len() * map.element_bytes as usize;
-            check_global((map.address + line + first) as usize, bytes, kind);
+    for line in lines(map, at) {
+        let columns = line.columns(map, map.extent[0] as i64);
+        if columns.is_empty() {
+            return;
         }
+        let bytes = columns.len() * map.element_bytes as usize;
+        check_global(line.address(map, columns.start) as usize, bytes, kind);
     }
 }
 
@@ -117,21 +105,10 @@ fn for_each_inside(
     line_end: LineEnd,
     mut each: impl FnMut(*mut u8, u32),
 ) {
-    let start = |d: usize| i64::from(at.get(d).copied().unwrap_or(0));
-    let inside = |d: usize, extent: i64| inside(map, at, d, extent);
-    let base: *mut u8 = std::ptr::with_exposed_provenance_mut(map.address as usize);
-    for z in inside(2, map.extent[2] as i64) {
-        for y in inside(1, map.extent[1] as i64) {
-            let line = [start(1) + i64::from(y), start(2) + i64::from(z)];
-            let line_start = line[1] * map.stride[1] as i64 + line[0] * map.stride[0] as i64;
-            for x in inside(0, line_end.extent(map, line)) {
-                let byte = line_start + (start(0) + i64::from(x)) * i64::from(map.element_bytes);
-                let index = (z * map.box_extent[1] + y) * map.box_extent[0] + x;
-                each(
-                    base.wrapping_offset(byte as isize),
-                    index * map.element_bytes,
-                );
-            }
+    for line in lines(map, at) {
+        for x in line.columns(map, line_end.extent(map, &line)) {
+            let element = std::ptr::with_exposed_provenance_mut(line.address(map, x) as usize);
+            each(element, (line.first_in_box + x) * map.element_bytes);
         }
     }
 }
@@ -186,6 +163,15 @@ unsafe fn load_box(map: &TensorMapModel, at: &[i32], to: u32, barrier: u32) {
         unsafe { load_elements(from, block.shared.at(to), element, element) };
     });
     mbarrier_complete_tx(barrier, bytes);
+}
+
+/// Checks a request to fetch the box at `at`, innermost coordinate first, into the L2 cache. The model has no cache.
+///
+/// # Panics
+/// If the model did not make the map, or if the map has another rank.
+#[track_caller]
+pub fn tma_prefetch(map: &[u64; 16], at: &[i32]) {
+    decode(map, at.len());
 }
 
 /// A store that was issued and not yet done.

@@ -73,9 +73,9 @@ fn stores_fill_rows_up_to_16_bytes() {
         address: target.elements.as_ptr().expose_provenance() as u64,
         element_bytes: 4,
         rank: 2,
-        extent: [columns as u64, rows as u64, 1],
-        stride: [4 * ld as u64, 0],
-        box_extent: [8, 8, 1],
+        extent: [columns as u64, rows as u64, 1, 1, 1],
+        stride: [4 * ld as u64, 0, 0, 0],
+        box_extent: [8, 8, 1, 1, 1],
         span: 32,
     };
     let map = TensorMap::from_words(model.encode());
