@@ -2,3 +2,4 @@
 //! crate which no kernel of the library uses.
 
 pub mod boxes;
+pub mod register_operand;
