@@ -2,4 +2,5 @@
 //! crate which no kernel of the library uses.
 
 pub mod boxes;
+pub mod chained;
 pub mod register_operand;

@@ -2,6 +2,7 @@
 //! compares them with plain loops.
 
 mod boxes;
+mod chained;
 mod register_operand;
 
 use cutlet_host::Device;
