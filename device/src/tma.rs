@@ -4,6 +4,9 @@
 //! A load completes on an [`Mbarrier`] that expects its bytes. A store belongs to the group that the thread's next
 //! [`tma_store_commit`] closes, and threads wait for groups.
 //!
+//! A box begins at a multiple of 16 bytes of the tensor's innermost dimension, or the GPU ends the kernel. A load may
+//! begin before the tensor, at negative coordinates. A store may not.
+//!
 //! Elements of a box outside the tensor are loaded as zero, and are not stored. But a store writes multiples of 16
 //! bytes: if the tensor's innermost extent ends within 16 bytes, the store overwrites the bytes after it, up to the
 //! next multiple of 16. A kernel that must not overwrite them stores such tensors by its threads.
@@ -71,7 +74,8 @@ impl LoadOptions {
 /// # Safety
 /// On a GPU, the map must be a `#[grid_constant] map: &TensorMap` parameter or in global memory
 /// ([`TensorMap::in_global`]), because TMA cannot read a copy. The tensor must exist. `to` must have room for the box,
-/// and be aligned to 128 bytes, or to 8 swizzle spans. No thread may use it before the barrier's phase has ended.
+/// and be aligned to 128 bytes, or to 8 swizzle spans. No thread may use it before the barrier's phase has ended. The
+/// innermost coordinate must be a multiple of 16 bytes.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn tma_load<T: DeviceData, const R: usize>(
@@ -104,7 +108,7 @@ pub unsafe fn tma_load<T: DeviceData, const R: usize>(
 /// # Safety
 /// The map must be as for [`tma_load`]. The tensor must exist. No other thread may use the box's elements, or elements
 /// that share 16 bytes with them. `from` must hold the box, aligned as for [`tma_load`], and must not change before
-/// [`tma_store_wait_read`].
+/// [`tma_store_wait_read`]. The innermost coordinate must be a multiple of 16 bytes, and no coordinate may be negative.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn tma_store<T: DeviceData, const R: usize>(
@@ -143,7 +147,7 @@ pub unsafe fn tma_store<T: DeviceData, const R: usize>(
 /// ```
 ///
 /// # Safety
-/// The map must be as for [`tma_load`]. The tensor must exist.
+/// The map and the innermost coordinate must be as for [`tma_load`]. The tensor must exist.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn tma_prefetch<const R: usize>(map: &TensorMap, at: [i32; R]) {
@@ -251,8 +255,8 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         L::MN.is_multiple_of(parts * Self::LEAST_ROWS)
     }
 
-    /// Starts to load the tile from the coordinate `at`: (mn, k), and the indices along the third to fifth dimensions if
-    /// the map has them. The whole tile's bytes count at the barrier.
+    /// Starts to load the tile from the coordinate `at`: (mn, k), and the indices along the third to fifth dimensions
+    /// if the map has them. The whole tile's bytes count at the barrier.
     ///
     /// # Safety
     /// As [`tma_load`]. The map must have been made for the tile's [`tile_box`](Self::tile_box)`(1)`.

@@ -169,8 +169,10 @@ impl TensorMapSpec {
     }
 
     /// Makes the map of this tensor for boxes of `tile`. The tensor begins at the first element of
-    /// `view`. A box has one element along each dimension that `tile` does not have. Elements of a box outside the tensor load as zero and are not stored. One exception:
-    /// stores fill the innermost dimension up to a multiple of 16 bytes.
+    /// `view`. A box has one element along each dimension that `tile` does not have.
+    ///
+    /// Elements of a box outside the tensor load as zero and are not stored. One exception: stores fill
+    /// the innermost dimension up to a multiple of 16 bytes.
     ///
     /// The map holds the address, not the buffer. Keep the buffer alive while kernels use the map. If
     /// a kernel stores through the map, do not read the buffer meanwhile.

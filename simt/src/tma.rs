@@ -41,6 +41,18 @@ fn decode(map: &[u64; 16], rank: usize) -> TensorMapModel {
     map
 }
 
+/// Checks where a box begins along the tensor's innermost dimension.
+#[track_caller]
+fn check_first(map: &TensorMapModel, at: &[i32]) {
+    let byte = i64::from(at[0]) * i64::from(map.element_bytes);
+    assert!(
+        byte % i64::from(UNIT) == 0,
+        "a TMA box begins at coordinate {} of the innermost dimension, which is byte {byte} of a line: begin boxes at \
+         multiples of 16 bytes",
+        at[0]
+    );
+}
+
 #[track_caller]
 fn check_alignment(map: &TensorMapModel, address: u32) {
     let align = if map.span == UNIT { 128 } else { 8 * map.span };
@@ -119,8 +131,9 @@ fn for_each_inside(
 /// With `multicast`, a bit per rank, the box goes to these blocks of the cluster, otherwise to the running one.
 ///
 /// # Panics
-/// If the model did not make the map, if the map has another rank, if `to` is not aligned, not in shared memory or may
-/// be in use, if the mbarrier cannot count the bytes, or outside of a kernel.
+/// If the model did not make the map, if the map has another rank, if the box does not begin at a multiple of 16 bytes,
+/// if `to` is not aligned, not in shared memory or may be in use, if the mbarrier cannot count the bytes, or outside of
+/// a kernel.
 ///
 /// # Safety
 /// The tensor that the map describes must be in memory, and nothing may write to it.
@@ -128,6 +141,7 @@ fn for_each_inside(
 pub unsafe fn tma_load(map: &[u64; 16], at: &[i32], to: u32, barrier: u32, multicast: Option<u16>) {
     check_dependency();
     let map = decode(map, at.len());
+    check_first(&map, at);
     check_alignment(&map, to);
     check_inside(&map, at, MemoryAccess::Load);
     let Some(mask) = multicast else {
@@ -168,10 +182,11 @@ unsafe fn load_box(map: &TensorMapModel, at: &[i32], to: u32, barrier: u32) {
 /// Checks a request to fetch the box at `at`, innermost coordinate first, into the L2 cache. The model has no cache.
 ///
 /// # Panics
-/// If the model did not make the map, or if the map has another rank.
+/// If the model did not make the map, if the map has another rank, or if the box does not begin at a multiple of 16
+/// bytes.
 #[track_caller]
 pub fn tma_prefetch(map: &[u64; 16], at: &[i32]) {
-    decode(map, at.len());
+    check_first(&decode(map, at.len()), at);
 }
 
 /// A store that was issued and not yet done.
@@ -210,7 +225,8 @@ fn stores<'a>() -> &'a RefCell<BulkGroups> {
 /// tensor's last line, where memory may end.
 ///
 /// # Panics
-/// If the model did not make the map, if the map has another rank, if `from` is not aligned, or outside of a kernel.
+/// If the model did not make the map, if the map has another rank, if the box does not begin at a multiple of 16 bytes,
+/// if a coordinate is negative, if `from` is not aligned, or outside of a kernel.
 ///
 /// # Safety
 /// The tensor that the map describes must be in memory. Nothing may use the elements of the box, or the rest of their
@@ -219,6 +235,12 @@ fn stores<'a>() -> &'a RefCell<BulkGroups> {
 pub unsafe fn tma_store(map: &[u64; 16], at: &[i32], from: u32) {
     check_dependency();
     let map = decode(map, at.len());
+    check_first(&map, at);
+    assert!(
+        at.iter().all(|coordinate| *coordinate >= 0),
+        "a TMA store begins at the coordinate {at:?}: only loads begin before the tensor, so store the part of the box \
+         that is inside by threads"
+    );
     check_alignment(&map, from);
     check_inside(&map, at, MemoryAccess::Store);
     stores().borrow_mut().open.push(Store {

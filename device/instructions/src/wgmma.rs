@@ -3,7 +3,8 @@
 use cutlet_device::fp8::{F8E4M3, F8E5M2};
 use cutlet_device::operand::{MatrixDescriptor, OperandA, OperandB};
 use cutlet_device::sm90::{
-    Accumulator, FragmentA, RegisterA, Wgmma, WgmmaInstruction, warpgroup_arrive, warpgroup_wait,
+    Accumulator, FragmentA, RegisterA, RegisterElement, Wgmma, WgmmaInstruction, warpgroup_arrive,
+    warpgroup_wait,
 };
 use cutlet_device::tile::{KMajor, Major, MnMajor};
 use cutlet_device::{
@@ -17,10 +18,10 @@ use half::{bf16, f16};
 /// instructions from being live at the same time.
 ///
 /// # Safety
-/// The descriptors describe operands of `I` in shared memory. `elements` points to a fragment of A. `result` has room for
-/// a value.
+/// The descriptors describe operands of `I` in shared memory. `elements` points to a fragment of A. `result` has room
+/// for a value.
 #[inline(always)]
-unsafe fn products<I: WgmmaInstruction>(
+unsafe fn products<I: WgmmaInstruction<A: RegisterElement>>(
     n: usize,
     a: u64,
     b: u64,
@@ -74,8 +75,8 @@ macro_rules! kernels {
             #[doc = concat!("Products of ", $types, ", of every N and in every major.")]
             ///
             /// # Safety
-            /// The descriptors describe operands in shared memory. `elements` has a fragment of A. `result` has room for
-            /// a value.
+            /// The descriptors describe operands in shared memory. `elements` has a fragment of A. `result` has room
+            /// for a value.
             #[kernel(threads = 128, arch = "sm_90a")]
             pub unsafe fn $name(
                 n: usize,

@@ -83,8 +83,8 @@ fn every_row_of_the_table_is_issued_in_every_major() {
         let before = expected.insert(instruction.clone(), times);
         assert_eq!(before, None, "{instruction:?} is in the table twice");
     }
-    // For every N: two 16-bit types in four majors each, and two with A in registers; tf32 and four pairs of 8-bit types
-    // in one.
+    // For every N: two 16-bit types in four majors each, and two with A in registers; tf32 and four pairs of 8-bit
+    // types in one.
     let least = 32 * (2 * (4 + 2) + 5 * (1 + 1));
     assert!(expected.len() >= least, "{}", expected.len());
 

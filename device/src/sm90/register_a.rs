@@ -69,8 +69,8 @@ pub(super) type Words = [u32; 4];
 /// #[kernel(threads = 128, arch = "sm_90a")]
 /// pub unsafe fn ones(sums: GlobalMut<f32>, #[shared] tile: KMajorTile<bf16, 8, 16, 32>) {
 ///     let thread = i64::from(warpgroup_thread_idx().get());
-///     // SAFETY: each thread writes an element of the tile of its own, and one of `sums`. A's registers are made before
-///     // the group, and dropped at the end.
+///     // SAFETY: each thread writes an element of the tile of its own, and one of `sums`. A's registers are made
+///     // before the group, and dropped at the end.
 ///     unsafe {
 ///         tile.start().store(thread, bf16::ONE);
 ///         fence_async_shared();
@@ -116,8 +116,8 @@ impl<T: RegisterElement> RegisterA<T> {
     }
 }
 
-/// Not of a field: kernels are compiled apart from each other, and rustc gives each its own copy of this code only if the
-/// type itself has a `drop` that is to be inlined.
+/// Not of a field: kernels are compiled apart from each other, and rustc gives each its own copy of this code only if
+/// the type itself has a `drop` that is to be inlined.
 impl<T: RegisterElement> Drop for RegisterA<T> {
     #[inline(always)]
     fn drop(&mut self) {

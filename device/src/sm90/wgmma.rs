@@ -48,7 +48,7 @@ pub struct Wgmma<const N: usize, TA, TB = TA, JA = KMajor, JB = KMajor>(
     note = "N is 8 to 256 in steps of 8; the operands are bf16, f16, f32 (as tf32) or 8-bit floats",
     note = "only bf16 and f16 operands may be MN-major"
 )]
-pub trait WgmmaInstruction: SharedMma<A: RegisterElement, Acc = f32> + imp::Instruction {}
+pub trait WgmmaInstruction: SharedMma<Acc = f32> + imp::Instruction {}
 
 /// Which accumulator of an instruction is the first of each thread of a warpgroup. A warp has 16 rows. Four lanes share
 /// a row, with two neighbouring columns each.
@@ -178,11 +178,11 @@ impl WgmmaGroup {
     /// All threads of the warpgroup call it, each with its own elements of A, and with the same descriptor of B.
     ///
     /// # Safety
-    /// As [`mma`](Self::mma), for B. `a` must have been made before the group was opened, and must not be dropped before
-    /// the group was waited for.
+    /// As [`mma`](Self::mma), for B. `a` must have been made before the group was opened, and must not be dropped
+    /// before the group was waited for.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn mma_from_registers<I: WgmmaInstruction>(
+    pub unsafe fn mma_from_registers<I: WgmmaInstruction<A: RegisterElement>>(
         &self,
         accumulator: &mut Accumulator<I>,
         a: &RegisterA<I::A>,

@@ -40,8 +40,8 @@ unsafe fn copy<const R: usize>(
         elements
     };
     let leads = thread_idx().get() == 0;
-    // SAFETY: one thread begins and uses the barrier before the others see it. All threads wait for the load before they
-    // read the box, and the store begins after their reads. The rest is promised by the caller.
+    // SAFETY: one thread begins and uses the barrier before the others see it. All threads wait for the load before
+    // they read the box, and the store begins after their reads. The rest is promised by the caller.
     unsafe {
         if leads {
             tma_prefetch(from, from_at);

@@ -38,11 +38,20 @@ impl Shape {
         )
     }
 
-    /// A coordinate at which a box is inside the tensor, across an edge, or outside.
-    fn random_coordinate(&self, random: &mut Rng) -> [i32; 5] {
-        std::array::from_fn(|d| match self.extent[d] {
-            1 => 0,
-            extent => random.i32(-(BOX[d] as i32)..=extent as i32),
+    /// A coordinate at which a box is inside the tensor, across an edge, or outside. The box begins at a multiple of 16
+    /// bytes, and before the tensor only if it `may_begin_before`.
+    fn random_coordinate(&self, may_begin_before: bool, random: &mut Rng) -> [i32; 5] {
+        std::array::from_fn(|d| {
+            let least = if may_begin_before {
+                -(BOX[d] as i32)
+            } else {
+                0
+            };
+            match (d, self.extent[d] as i32) {
+                (0, extent) => random.i32(least / 4..=extent / 4 + 1) * 4,
+                (_, 1) => 0,
+                (_, extent) => random.i32(least..=extent),
+            }
         })
     }
 }
@@ -99,8 +108,8 @@ fn check<const R: usize>(
     let elements = box_offsets(R).count();
     for _ in 0..60 {
         let (from_at, to_at) = (
-            shape.random_coordinate(&mut random),
-            shape.random_coordinate(&mut random),
+            shape.random_coordinate(true, &mut random),
+            shape.random_coordinate(false, &mut random),
         );
         let on_target = stream.filled::<f32>(shape.len(), 0xff)?;
         let to = shape.spec(R).encode(&on_target, boxes)?;
