@@ -90,7 +90,7 @@ pub unsafe fn tma_load<T: DeviceData, const R: usize>(
     unsafe {
         imp::load(
             map,
-            at,
+            &at,
             to.address(),
             barrier.address(),
             options.multicast,
@@ -118,7 +118,7 @@ pub unsafe fn tma_store<T: DeviceData, const R: usize>(
 ) {
     const { check_rank(R) };
     // SAFETY: as promised by the caller.
-    unsafe { imp::store(map, at, from.address()) };
+    unsafe { imp::store(map, &at, from.address()) };
 }
 
 /// Starts to fetch a box into the L2 cache. `at` is the coordinate of the box's first element, innermost first. `R` is
@@ -153,7 +153,7 @@ pub unsafe fn tma_store<T: DeviceData, const R: usize>(
 pub unsafe fn tma_prefetch<const R: usize>(map: &TensorMap, at: [i32; R]) {
     const { check_rank(R) };
     // SAFETY: as promised by the caller.
-    unsafe { imp::prefetch(map, at) };
+    unsafe { imp::prefetch(map, &at) };
 }
 
 const fn check_rank(rank: usize) {
@@ -413,10 +413,11 @@ mod imp {
         };
     }
 
+    /// It takes the coordinate by reference. By value, the compiler would pack it into a register and unpack it again.
     #[inline(always)]
     pub unsafe fn load<const R: usize>(
         map: &TensorMap,
-        at: [i32; R],
+        at: &[i32; R],
         to: u32,
         barrier: u32,
         multicast: Option<Multicast>,
@@ -451,7 +452,7 @@ mod imp {
     }
 
     #[inline(always)]
-    pub unsafe fn store<const R: usize>(map: &TensorMap, at: [i32; R], from: u32) {
+    pub unsafe fn store<const R: usize>(map: &TensorMap, at: &[i32; R], from: u32) {
         let map = core::ptr::from_ref(map);
         macro_rules! store {
             ($rank:literal, $coordinate:literal, $($c:literal)+) => {
@@ -467,7 +468,7 @@ mod imp {
     }
 
     #[inline(always)]
-    pub unsafe fn prefetch<const R: usize>(map: &TensorMap, at: [i32; R]) {
+    pub unsafe fn prefetch<const R: usize>(map: &TensorMap, at: &[i32; R]) {
         let map = core::ptr::from_ref(map);
         macro_rules! prefetch {
             ($rank:literal, $coordinate:literal, $($c:literal)+) => {
@@ -510,7 +511,7 @@ mod imp {
     #[track_caller]
     pub unsafe fn load<const R: usize>(
         map: &TensorMap,
-        at: [i32; R],
+        at: &[i32; R],
         to: u32,
         barrier: u32,
         multicast: Option<Multicast>,
@@ -518,25 +519,19 @@ mod imp {
     ) {
         // SAFETY: as promised by the caller.
         unsafe {
-            cutlet_simt::tma_load(
-                map.words(),
-                &at,
-                to,
-                barrier,
-                multicast.map(Multicast::mask),
-            );
+            cutlet_simt::tma_load(map.words(), at, to, barrier, multicast.map(Multicast::mask));
         }
     }
 
     #[track_caller]
-    pub unsafe fn store<const R: usize>(map: &TensorMap, at: [i32; R], from: u32) {
+    pub unsafe fn store<const R: usize>(map: &TensorMap, at: &[i32; R], from: u32) {
         // SAFETY: as promised by the caller.
-        unsafe { cutlet_simt::tma_store(map.words(), &at, from) };
+        unsafe { cutlet_simt::tma_store(map.words(), at, from) };
     }
 
     #[track_caller]
-    pub unsafe fn prefetch<const R: usize>(map: &TensorMap, at: [i32; R]) {
-        cutlet_simt::tma_prefetch(map.words(), &at);
+    pub unsafe fn prefetch<const R: usize>(map: &TensorMap, at: &[i32; R]) {
+        cutlet_simt::tma_prefetch(map.words(), at);
     }
 
     #[track_caller]
