@@ -4,6 +4,9 @@
 //! A load completes on an [`Mbarrier`] that expects its bytes. A store belongs to the group that the thread's next
 //! [`tma_store_commit`] closes, and threads wait for groups.
 //!
+//! A box begins at a multiple of 16 bytes of the tensor's innermost dimension, or the GPU ends the kernel. A load may
+//! begin before the tensor, at negative coordinates. A store may not.
+//!
 //! Elements of a box outside the tensor are loaded as zero, and are not stored. But a store writes multiples of 16
 //! bytes: if the tensor's innermost extent ends within 16 bytes, the store overwrites the bytes after it, up to the
 //! next multiple of 16. A kernel that must not overwrite them stores such tensors by its threads.
@@ -63,7 +66,7 @@ impl LoadOptions {
 }
 
 /// Starts to copy a box to shared memory. `at` is the coordinate of the box's first element, innermost first. `R` is
-/// the rank of the map's tensor: 2 or 3.
+/// the rank of the map's tensor: 2 to 5.
 ///
 /// One thread calls it. The bytes of the whole box count at the barrier, even if a part of the box is outside the
 /// tensor.
@@ -71,7 +74,8 @@ impl LoadOptions {
 /// # Safety
 /// On a GPU, the map must be a `#[grid_constant] map: &TensorMap` parameter or in global memory
 /// ([`TensorMap::in_global`]), because TMA cannot read a copy. The tensor must exist. `to` must have room for the box,
-/// and be aligned to 128 bytes, or to 8 swizzle spans. No thread may use it before the barrier's phase has ended.
+/// and be aligned to 128 bytes, or to 8 swizzle spans. No thread may use it before the barrier's phase has ended. The
+/// innermost coordinate must be a multiple of 16 bytes.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn tma_load<T: DeviceData, const R: usize>(
@@ -86,7 +90,7 @@ pub unsafe fn tma_load<T: DeviceData, const R: usize>(
     unsafe {
         imp::load(
             map,
-            at,
+            &at,
             to.address(),
             barrier.address(),
             options.multicast,
@@ -96,7 +100,7 @@ pub unsafe fn tma_load<T: DeviceData, const R: usize>(
 }
 
 /// Starts to copy a box from shared memory to the coordinate `at`, innermost first, as part of the thread's open group.
-/// `R` is the rank of the map's tensor: 2 or 3.
+/// `R` is the rank of the map's tensor: 2 to 5.
 ///
 /// One thread calls it. Before, the threads that wrote the box call [`fence_async_shared`](crate::fence_async_shared)
 /// and meet this thread at a barrier.
@@ -104,7 +108,7 @@ pub unsafe fn tma_load<T: DeviceData, const R: usize>(
 /// # Safety
 /// The map must be as for [`tma_load`]. The tensor must exist. No other thread may use the box's elements, or elements
 /// that share 16 bytes with them. `from` must hold the box, aligned as for [`tma_load`], and must not change before
-/// [`tma_store_wait_read`].
+/// [`tma_store_wait_read`]. The innermost coordinate must be a multiple of 16 bytes, and no coordinate may be negative.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn tma_store<T: DeviceData, const R: usize>(
@@ -114,13 +118,48 @@ pub unsafe fn tma_store<T: DeviceData, const R: usize>(
 ) {
     const { check_rank(R) };
     // SAFETY: as promised by the caller.
-    unsafe { imp::store(map, at, from.address()) };
+    unsafe { imp::store(map, &at, from.address()) };
+}
+
+/// Starts to fetch a box into the L2 cache. `at` is the coordinate of the box's first element, innermost first. `R` is
+/// the rank of the map's tensor: 2 to 5.
+///
+/// One thread calls it. The kernel reads nothing: a later load sees writes to the box after the prefetch. So a kernel
+/// may call it before it waits for the kernels before it.
+///
+/// ```
+/// use cutlet_device::tma::{TensorMap, tma_prefetch};
+/// use cutlet_device::{block_idx, kernel, thread_idx};
+///
+/// /// Fetches a box of each matrix of a tensor of rank 4.
+/// ///
+/// /// # Safety
+/// /// The tensor of `map` must exist.
+/// #[kernel(threads = 32, arch = "sm_90a")]
+/// pub unsafe fn fetch(#[grid_constant] map: &TensorMap) {
+///     let (head, batch) = (block_idx().x.get() as i32, block_idx().y.get() as i32);
+///     if thread_idx().get() == 0 {
+///         // SAFETY: as promised by the caller.
+///         unsafe { tma_prefetch(map, [0, 0, head, batch]) };
+///     }
+/// }
+/// assert_eq!(fetch.bounds().threads(), 32);
+/// ```
+///
+/// # Safety
+/// The map and the innermost coordinate must be as for [`tma_load`]. The tensor must exist.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub unsafe fn tma_prefetch<const R: usize>(map: &TensorMap, at: [i32; R]) {
+    const { check_rank(R) };
+    // SAFETY: as promised by the caller.
+    unsafe { imp::prefetch(map, &at) };
 }
 
 const fn check_rank(rank: usize) {
     assert!(
-        rank == 2 || rank == 3,
-        "TMA copies boxes of tensors of rank 2 or 3"
+        2 <= rank && rank <= 5,
+        "TMA copies boxes of tensors of rank 2 to 5"
     );
 }
 
@@ -147,10 +186,14 @@ pub fn tma_store_wait<const PENDING: u32>() {
 }
 
 /// The boxes by which a tile is copied. The tensor map must be made for them.
+///
+/// A tile in shared memory is a matrix, so its boxes have two dimensions. A box may have as many as the tensor, `R`.
+/// Its elements lie in shared memory in the order of its dimensions, the innermost first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TmaBox {
-    /// Elements along the tensor's consecutive dimension, and along the next dimension.
-    pub extent: [u32; 2],
+pub struct TmaBox<const R: usize = 2> {
+    /// Elements along the tensor's consecutive dimension, along the next dimension, and so on. A box has one element
+    /// along each dimension of the tensor that is not here.
+    pub extent: [u32; R],
     /// The swizzle span in bytes. 16 is no swizzle.
     pub swizzle_bytes: u32,
 }
@@ -212,8 +255,8 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         L::MN.is_multiple_of(parts * Self::LEAST_ROWS)
     }
 
-    /// Starts to load the tile from the coordinate `at`: (mn, k), and the index along the third dimension if the map
-    /// has one. The whole tile's bytes count at the barrier.
+    /// Starts to load the tile from the coordinate `at`: (mn, k), and the indices along the third to fifth dimensions
+    /// if the map has them. The whole tile's bytes count at the barrier.
     ///
     /// # Safety
     /// As [`tma_load`]. The map must have been made for the tile's [`tile_box`](Self::tile_box)`(1)`.
@@ -267,8 +310,8 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         });
     }
 
-    /// Starts to store the tile to the coordinate `at`: (mn, k), and the index along the third dimension if the map has
-    /// one.
+    /// Starts to store the tile to the coordinate `at`: (mn, k), and the indices along the third to fifth dimensions if
+    /// the map has them.
     ///
     /// # Safety
     /// As [`tma_store`]. The map must have been made for the tile's [`tile_box`](Self::tile_box)`(1)`.
@@ -360,16 +403,21 @@ mod imp {
         ($rank:ident, $instruction:ident) => {
             if const { $rank == 2 } {
                 $instruction!("2", "{{{0}, {1}}}", 0 1)
-            } else {
+            } else if const { $rank == 3 } {
                 $instruction!("3", "{{{0}, {1}, {2}}}", 0 1 2)
+            } else if const { $rank == 4 } {
+                $instruction!("4", "{{{0}, {1}, {2}, {3}}}", 0 1 2 3)
+            } else {
+                $instruction!("5", "{{{0}, {1}, {2}, {3}, {4}}}", 0 1 2 3 4)
             }
         };
     }
 
+    /// It takes the coordinate by reference. By value, the compiler would pack it into a register and unpack it again.
     #[inline(always)]
     pub unsafe fn load<const R: usize>(
         map: &TensorMap,
-        at: [i32; R],
+        at: &[i32; R],
         to: u32,
         barrier: u32,
         multicast: Option<Multicast>,
@@ -404,7 +452,7 @@ mod imp {
     }
 
     #[inline(always)]
-    pub unsafe fn store<const R: usize>(map: &TensorMap, at: [i32; R], from: u32) {
+    pub unsafe fn store<const R: usize>(map: &TensorMap, at: &[i32; R], from: u32) {
         let map = core::ptr::from_ref(map);
         macro_rules! store {
             ($rank:literal, $coordinate:literal, $($c:literal)+) => {
@@ -417,6 +465,22 @@ mod imp {
         }
         // SAFETY: as promised by the caller.
         unsafe { of_rank!(R, store) }
+    }
+
+    #[inline(always)]
+    pub unsafe fn prefetch<const R: usize>(map: &TensorMap, at: &[i32; R]) {
+        let map = core::ptr::from_ref(map);
+        macro_rules! prefetch {
+            ($rank:literal, $coordinate:literal, $($c:literal)+) => {
+                asm!(
+                    concat!("cp.async.bulk.prefetch.tensor.", $rank, "d.L2.global.tile [{map}, ", $coordinate,
+                        "];"),
+                    $(in(reg32) at[$c],)+ map = in(reg64) map, options(nostack)
+                )
+            };
+        }
+        // SAFETY: as promised by the caller.
+        unsafe { of_rank!(R, prefetch) }
     }
 
     #[inline(always)]
@@ -447,7 +511,7 @@ mod imp {
     #[track_caller]
     pub unsafe fn load<const R: usize>(
         map: &TensorMap,
-        at: [i32; R],
+        at: &[i32; R],
         to: u32,
         barrier: u32,
         multicast: Option<Multicast>,
@@ -455,20 +519,19 @@ mod imp {
     ) {
         // SAFETY: as promised by the caller.
         unsafe {
-            cutlet_simt::tma_load(
-                map.words(),
-                &at,
-                to,
-                barrier,
-                multicast.map(Multicast::mask),
-            );
+            cutlet_simt::tma_load(map.words(), at, to, barrier, multicast.map(Multicast::mask));
         }
     }
 
     #[track_caller]
-    pub unsafe fn store<const R: usize>(map: &TensorMap, at: [i32; R], from: u32) {
+    pub unsafe fn store<const R: usize>(map: &TensorMap, at: &[i32; R], from: u32) {
         // SAFETY: as promised by the caller.
-        unsafe { cutlet_simt::tma_store(map.words(), &at, from) };
+        unsafe { cutlet_simt::tma_store(map.words(), at, from) };
+    }
+
+    #[track_caller]
+    pub unsafe fn prefetch<const R: usize>(map: &TensorMap, at: &[i32; R]) {
+        cutlet_simt::tma_prefetch(map.words(), at);
     }
 
     #[track_caller]

@@ -73,8 +73,11 @@ pub enum L2Promotion {
     Bytes256,
 }
 
+/// The highest rank of a tensor that TMA moves.
+const MAX_RANK: usize = 5;
+
 /// The shape of a tensor for a [`TensorMap`]: a matrix with rows of consecutive elements, or a stack
-/// of such matrices.
+/// of such matrices, or a stack of stacks, up to rank 5.
 ///
 /// ```
 /// # fn main() -> cutlet_host::Result<()> {
@@ -95,11 +98,12 @@ pub enum L2Promotion {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct TensorMapSpec {
+    /// It may be more than [`MAX_RANK`]. Then `encode` fails.
     rank: usize,
-    /// Elements along each dimension, innermost first.
-    extent: [u64; 3],
-    /// Elements from one index to the next along dimensions 1 and 2.
-    stride: [u64; 2],
+    /// Elements along each dimension, innermost first; 1 beyond the rank.
+    extent: [u64; MAX_RANK],
+    /// Elements from one index to the next along dimensions 1 to 4.
+    stride: [u64; MAX_RANK - 1],
     promotion: L2Promotion,
 }
 
@@ -108,19 +112,53 @@ impl TensorMapSpec {
     pub const fn rows(rows: u64, columns: u64, ld: u64) -> Self {
         TensorMapSpec {
             rank: 2,
-            extent: [columns, rows, 1],
-            stride: [ld, 0],
+            extent: [columns, rows, 1, 1, 1],
+            stride: [ld, 0, 0, 0],
             promotion: L2Promotion::Bytes128,
         }
     }
 
-    /// `count` such matrices, `distance` elements apart: a tensor of rank 3.
+    /// `count` such tensors, `distance` elements apart: a tensor with one more dimension, the
+    /// outermost. A matrix becomes a tensor of rank 3.
+    ///
+    /// The distance may be less than a row's: dimensions need not lie in memory in their order.
+    ///
+    /// ```
+    /// # fn main() -> cutlet_host::Result<()> {
+    /// use cutlet_device::tma::TmaBox;
+    /// use cutlet_host::{Device, TensorMapSpec};
+    ///
+    /// let (batch, positions, heads, width) = (2, 100, 3, 64);
+    /// let stream = Device::cpu().stream()?;
+    /// // The heads of a position lie side by side.
+    /// let keys = stream.zeroed::<f32>(batch * positions * heads * width)?;
+    /// let [batch, positions, heads, width] = [batch, positions, heads, width].map(|n| n as u64);
+    ///
+    /// let ld = heads * width;
+    /// let spec = TensorMapSpec::rows(positions, width, ld)
+    ///     .stacked(heads, width)
+    ///     .stacked(batch, positions * ld);
+    /// // Coordinates are [width, position, head, batch]. A box has 8 positions of 2 heads.
+    /// let boxes = TmaBox { extent: [32, 8, 2], swizzle_bytes: 128 };
+    /// let map = spec.encode(&keys, boxes)?;
+    /// # let _ = map;
+    /// # Ok(()) }
+    /// ```
     pub const fn stacked(self, count: u64, distance: u64) -> Self {
-        let Self { extent, stride, .. } = self;
+        let Self {
+            rank,
+            mut extent,
+            mut stride,
+            ..
+        } = self;
+        if rank < MAX_RANK {
+            extent[rank] = count;
+            stride[rank - 1] = distance;
+        }
         TensorMapSpec {
-            rank: 3,
-            extent: [extent[0], extent[1], count],
-            stride: [stride[0], distance],
+            rank: rank + 1,
+            extent,
+            stride,
             ..self
         }
     }
@@ -131,121 +169,139 @@ impl TensorMapSpec {
     }
 
     /// Makes the map of this tensor for boxes of `tile`. The tensor begins at the first element of
-    /// `view`. Elements of a box outside the tensor load as zero and are not stored. One exception:
-    /// stores fill the innermost dimension up to a multiple of 16 bytes.
+    /// `view`. A box has one element along each dimension that `tile` does not have.
+    ///
+    /// Elements of a box outside the tensor load as zero and are not stored. One exception: stores fill
+    /// the innermost dimension up to a multiple of 16 bytes.
     ///
     /// The map holds the address, not the buffer. Keep the buffer alive while kernels use the map. If
     /// a kernel stores through the map, do not read the buffer meanwhile.
     ///
     /// # Errors
     /// [`Error::BadTensorMap`] if TMA cannot move boxes of this tensor. The address and the strides in
-    /// bytes must be multiples of 16, and a box has up to 256 elements in a direction. Also if the view
-    /// is shorter than the tensor, or the device has no TMA.
-    pub fn encode<'a, V>(&self, view: V, tile: TmaBox) -> Result<TensorMap>
+    /// bytes must be multiples of 16, and a box has up to 256 elements in a direction. The tensor has at
+    /// most 5 dimensions, and the box has no more than the tensor. Also if the view is shorter than the
+    /// tensor, or the device has no TMA.
+    pub fn encode<'a, V, const R: usize>(&self, view: V, tile: TmaBox<R>) -> Result<TensorMap>
     where
         V: IntoView<'a, Element: TensorMapElement>,
     {
         let view = view.into_view();
-        self.check(&view, tile)?;
+        let tile = Boxes::new(&tile);
+        self.check(&view, &tile)?;
         match view.device().place() {
-            Place::Cpu => Ok(self.encode_for_cpu(&view, tile)),
+            Place::Cpu => Ok(self.encode_for_cpu(&view, &tile)),
             Place::Gpu(gpu) if gpu.capability < (9, 0) => Err(self.bad(
                 &view,
-                tile,
+                &tile,
                 format!("{} has no TMA", view.device().name()),
                 "use a kernel without tensor maps (TMA needs compute capability 9.0)",
             )),
-            Place::Gpu(_) => self.encode_for_gpu(&view, tile),
+            Place::Gpu(_) => self.encode_for_gpu(&view, &tile),
         }
     }
 
-    fn check<T: TensorMapElement>(&self, view: &View<'_, T>, tile: TmaBox) -> Result<()> {
+    fn check<T: TensorMapElement>(&self, view: &View<'_, T>, tile: &Boxes) -> Result<()> {
         let element = size_of::<T>() as u64;
-        let bad = |found: String, fix| Err(self.bad(view, tile, found, fix));
-        if let Some(d) = (0..self.rank).find(|&d| !(1..=1 << 32).contains(&self.extent[d])) {
-            return bad(
-                format!("dimension {d} has {} elements", self.extent[d]),
-                "use extents from 1 to 2^32, and skip the launch for an empty tensor",
-            );
+        let fault = (self.bad_rank(tile))
+            .or_else(|| self.bad_extent())
+            .or_else(|| self.bad_end(view.len() as u64))
+            .or_else(|| self.bad_alignment(view.address(), element))
+            .or_else(|| tile.bad_extent())
+            .or_else(|| tile.bad_line(element))
+            .or_else(|| tile.bad_size(element));
+        match fault {
+            Some((found, fix)) => Err(self.bad(view, tile, found, fix)),
+            None => Ok(()),
         }
-        let last = (1..self.rank).try_fold(self.extent[0] - 1, |last, d| {
-            let steps = (self.extent[d] - 1).checked_mul(self.stride[d - 1])?;
-            last.checked_add(steps)
-        });
-        if last.is_none_or(|last| last >= view.len() as u64) {
-            return bad(
+    }
+
+    fn bad_rank(&self, tile: &Boxes) -> Option<Fault> {
+        if self.rank > MAX_RANK {
+            return Some((
+                format!("the tensor has {} dimensions", self.rank),
+                "TMA moves tensors of up to 5: merge dimensions, or make a map of each part",
+            ));
+        }
+        if !(1..=self.rank).contains(&tile.rank) {
+            return Some((
                 format!(
-                    "it reaches beyond the {} elements of the buffer",
-                    view.len()
+                    "the box has {} dimensions, and the tensor {}",
+                    tile.rank, self.rank
                 ),
-                "use smaller extents or strides, or a larger buffer",
-            );
+                "give the box no more dimensions than the tensor has, and at least one",
+            ));
         }
+        None
+    }
+
+    fn bad_extent(&self) -> Option<Fault> {
+        let is_bad = |&d: &usize| !(1..=1 << 32).contains(&self.extent[d]);
+        let d = (0..MAX_RANK).find(is_bad)?;
+        Some((
+            format!("dimension {d} has {} elements", self.extent[d]),
+            "use extents from 1 to 2^32, and skip the launch for an empty tensor",
+        ))
+    }
+
+    fn bad_end(&self, elements: u64) -> Option<Fault> {
+        let mut dimensions = self.extent[1..].iter().zip(self.stride);
+        let last = dimensions.try_fold(self.extent[0] - 1, |last, (extent, stride)| {
+            last.checked_add((extent - 1).checked_mul(stride)?)
+        });
+        if last.is_some_and(|last| last < elements) {
+            return None;
+        }
+        Some((
+            format!("it reaches beyond the {elements} elements of the buffer"),
+            "use smaller extents or strides, or a larger buffer",
+        ))
+    }
+
+    fn bad_alignment(&self, address: u64, element: u64) -> Option<Fault> {
         const ALIGN: &str = "TMA needs multiples of 16 bytes: use a kernel that loads without TMA, \
             or copy the tensor to aligned rows";
-        if !view.address().is_multiple_of(16) {
-            return bad(format!("its address is {:#x}", view.address()), ALIGN);
+        if !address.is_multiple_of(16) {
+            return Some((format!("its address is {address:#x}"), ALIGN));
         }
-        for (d, what) in [(0, "rows"), (1, "matrices")]
-            .into_iter()
-            .take(self.rank - 1)
-        {
-            let bytes = self.stride[d].saturating_mul(element);
-            if !bytes.is_multiple_of(16) {
-                return bad(format!("its {what} are {bytes} bytes apart"), ALIGN);
-            }
-            if bytes >= 1 << 40 {
-                return bad(
-                    format!("its {what} are {bytes} bytes apart"),
-                    "TMA needs less than 2^40 bytes: use a kernel that loads without TMA",
-                );
-            }
-        }
-        let line = u64::from(tile.extent[0]) * element;
-        if tile.extent.iter().any(|extent| !(1..=256).contains(extent)) {
-            return bad(
-                "the box is too large, or empty".to_string(),
-                "use boxes of 1 to 256 elements in each direction, several for a larger tile",
-            );
-        }
-        if !matches!(tile.swizzle_bytes, 16 | 32 | 64 | 128)
-            || !line.is_multiple_of(16)
-            || (tile.swizzle_bytes > 16 && line != u64::from(tile.swizzle_bytes))
-        {
-            return bad(
-                format!("a line of the box has {line} bytes"),
-                "use lines of a multiple of 16 bytes, or of 32, 64 or 128 with a swizzle of that span",
-            );
-        }
-        Ok(())
+        let strides = self.stride[..self.rank - 1].iter().enumerate();
+        let mut bytes = strides.map(|(d, stride)| (d, stride.saturating_mul(element)));
+        let is_bad = |&(_, bytes): &(usize, u64)| !bytes.is_multiple_of(16) || bytes >= 1 << 40;
+        let (d, bytes) = bytes.find(is_bad)?;
+        let what = match d {
+            0 => "rows",
+            1 => "matrices",
+            2 => "stacks of matrices",
+            _ => "stacks of stacks",
+        };
+        let fix = match bytes.is_multiple_of(16) {
+            false => ALIGN,
+            true => "TMA needs less than 2^40 bytes: use a kernel that loads without TMA",
+        };
+        Some((format!("its {what} are {bytes} bytes apart"), fix))
     }
 
     fn bad<T: TensorMapElement>(
         &self,
         view: &View<'_, T>,
-        tile: TmaBox,
+        tile: &Boxes,
         found: String,
         fix: &'static str,
     ) -> Error {
-        let [columns, rows, count] = self.extent;
-        let stack = match self.rank {
-            2 => String::new(),
-            _ => format!("{count} × "),
-        };
         Error::BadTensorMap {
             asked: format!(
-                "a tensor map of {stack}{rows} × {columns} elements of {} bytes on {} in boxes of {} × {}",
+                "a tensor map of {} elements of {} bytes on {} in boxes of {}",
+                outermost_first(&self.extent[..self.rank.min(MAX_RANK)]),
                 size_of::<T>(),
                 view.device().name(),
-                tile.extent[1],
-                tile.extent[0],
+                outermost_first(&tile.extent[..tile.rank.min(MAX_RANK)]),
             ),
             found,
             fix,
         }
     }
 
-    fn encode_for_cpu<T: TensorMapElement>(&self, view: &View<'_, T>, tile: TmaBox) -> TensorMap {
+    fn encode_for_cpu<T: TensorMapElement>(&self, view: &View<'_, T>, tile: &Boxes) -> TensorMap {
         let element = size_of::<T>() as u64;
         let model = TensorMapModel {
             address: view.address(),
@@ -253,7 +309,7 @@ impl TensorMapSpec {
             rank: self.rank as u32,
             extent: self.extent,
             stride: self.stride.map(|stride| stride * element),
-            box_extent: [tile.extent[0], tile.extent[1], 1],
+            box_extent: tile.extent,
             span: tile.swizzle_bytes,
         };
         TensorMap::from_words(model.encode())
@@ -262,10 +318,9 @@ impl TensorMapSpec {
     fn encode_for_gpu<T: TensorMapElement>(
         &self,
         view: &View<'_, T>,
-        tile: TmaBox,
+        tile: &Boxes,
     ) -> Result<TensorMap> {
         let strides = self.stride.map(|stride| stride * size_of::<T>() as u64);
-        let box_extent = [tile.extent[0], tile.extent[1], 1];
         let swizzle = match tile.swizzle_bytes {
             16 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_NONE,
             32 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_32B,
@@ -289,8 +344,8 @@ impl TensorMapSpec {
                 std::ptr::with_exposed_provenance_mut(view.address() as usize),
                 self.extent.as_ptr(),
                 strides.as_ptr(),
-                box_extent.as_ptr(),
-                [1; 3].as_ptr(),
+                tile.extent.as_ptr(),
+                [1; MAX_RANK].as_ptr(),
                 CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
                 swizzle,
                 promotion,
@@ -299,4 +354,77 @@ impl TensorMapSpec {
         })?;
         Ok(TensorMap::from_words(map.opaque))
     }
+}
+
+/// The shared memory that a block of a GPU with TMA can have, in bytes.
+const SHARED_BYTES: u64 = 227 * 1024;
+
+/// What of a tensor map is wrong, and what to do about it.
+type Fault = (String, &'static str);
+
+/// Boxes of any rank.
+struct Boxes {
+    rank: usize,
+    /// Elements along each dimension, innermost first; 1 beyond the rank.
+    extent: [u32; MAX_RANK],
+    swizzle_bytes: u32,
+}
+
+impl Boxes {
+    fn new<const R: usize>(tile: &TmaBox<R>) -> Self {
+        let mut extent = [1; MAX_RANK];
+        for (to, from) in extent.iter_mut().zip(tile.extent) {
+            *to = from;
+        }
+        Self {
+            rank: R,
+            extent,
+            swizzle_bytes: tile.swizzle_bytes,
+        }
+    }
+
+    fn bad_extent(&self) -> Option<Fault> {
+        let is_bad = self.extent.iter().any(|extent| !(1..=256).contains(extent));
+        is_bad.then(|| {
+            (
+                "the box is too large, or empty".to_string(),
+                "use boxes of 1 to 256 elements in each direction, several for a larger tile",
+            )
+        })
+    }
+
+    fn bad_line(&self, element: u64) -> Option<Fault> {
+        let line = u64::from(self.extent[0]) * element;
+        let is_bad = !matches!(self.swizzle_bytes, 16 | 32 | 64 | 128)
+            || !line.is_multiple_of(16)
+            || (self.swizzle_bytes > 16 && line != u64::from(self.swizzle_bytes));
+        is_bad.then(|| {
+            (
+                format!("a line of the box has {line} bytes"),
+                "use lines of a multiple of 16 bytes, or of 32, 64 or 128 with a swizzle of that span",
+            )
+        })
+    }
+
+    /// Asked last: the extents are at most 256, so the product has no overflow.
+    fn bad_size(&self, element: u64) -> Option<Fault> {
+        let elements: u64 = self
+            .extent
+            .iter()
+            .map(|&extent| u64::from(extent))
+            .product();
+        let bytes = elements * element;
+        (bytes > SHARED_BYTES).then(|| {
+            (
+                format!("a box has {bytes} bytes"),
+                "use boxes that fit into the 227 KiB of shared memory of a block",
+            )
+        })
+    }
+}
+
+/// Extents as `outermost × … × innermost`.
+fn outermost_first<T: ToString>(extent: &[T]) -> String {
+    let extents: Vec<String> = extent.iter().rev().map(T::to_string).collect();
+    extents.join(" × ")
 }

@@ -126,3 +126,56 @@ fn tensors_that_tma_cannot_move_are_errors() -> Result<()> {
     );
     Ok(())
 }
+
+#[test]
+fn tensors_of_rank_4_and_5_are_checked_in_every_dimension() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let buffer = stream.zeroed::<f32>(2 * 3 * 4 * 5 * 8)?;
+    // 5 rows of 8 elements in stacks of 4, 3 and 2.
+    let tensor = TensorMapSpec::rows(5, 8, 8).stacked(4, 40).stacked(3, 160);
+    let whole = tensor.stacked(2, 480);
+    let boxes = TmaBox {
+        extent: [8, 2, 2, 1, 2],
+        swizzle_bytes: 32,
+    };
+    whole.encode(&buffer, boxes)?;
+    let says = |result: Result<TensorMap>, parts: &[&str]| {
+        let error = result.expect_err("this must be refused").to_string();
+        for part in parts {
+            assert!(error.contains(part), "`{part}` is not in: {error}");
+        }
+    };
+    says(
+        tensor.stacked(2, 484).encode(&buffer, boxes),
+        &[
+            "2 × 3 × 4 × 5 × 8 elements of 4 bytes",
+            "boxes of 2 × 1 × 2 × 2 × 8",
+            "reaches beyond the 960 elements",
+        ],
+    );
+    says(
+        tensor.stacked(2, 482 - 4).encode(&buffer, boxes),
+        &["stacks of stacks are 1912 bytes apart", "copy the tensor"],
+    );
+    says(
+        tensor.stacked(0, 480).encode(&buffer, boxes),
+        &["dimension 4 has 0 elements"],
+    );
+    says(
+        tensor.encode(&buffer, boxes),
+        &["the box has 5 dimensions, and the tensor 4"],
+    );
+    says(
+        whole.stacked(1, 960).encode(&buffer, boxes),
+        &["the tensor has 6 dimensions", "merge dimensions"],
+    );
+    let large = TmaBox {
+        extent: [8, 200, 200, 1],
+        swizzle_bytes: 32,
+    };
+    says(
+        whole.encode(&buffer, large),
+        &["a box has 1280000 bytes", "227 KiB"],
+    );
+    Ok(())
+}

@@ -137,7 +137,10 @@ pub use shadow::MemoryAccess;
 pub use shared::{map_shared_rank, reserve_shared, shared_base, shared_size};
 pub use shared_access::{access_shared, store_shared};
 pub use sm80::{MmaOperand, MmaShape, MmaSums, mma_sync};
-pub use sm90::{WgmmaOperand, WgmmaShape, WgmmaSums, wgmma, wgmma_commit, wgmma_fence, wgmma_wait};
+pub use sm90::{
+    WgmmaA, WgmmaOperand, WgmmaRegisters, WgmmaShape, WgmmaSums, wgmma, wgmma_commit, wgmma_fence,
+    wgmma_wait,
+};
 pub use stmatrix::stmatrix;
 pub use store_async::store_async;
 pub use suspend::{polled, yield_until};
@@ -145,6 +148,8 @@ pub use sync::{
     barrier_arrive, barrier_sync, cluster_arrive, cluster_arrive_relaxed, cluster_wait,
     sync_threads, sync_warp, warp_exchange,
 };
-pub use tma::{TensorMapModel, bulk_store_commit, bulk_store_wait, tma_load, tma_store};
+pub use tma::{
+    TensorMapModel, bulk_store_commit, bulk_store_wait, tma_load, tma_prefetch, tma_store,
+};
 pub use wait::WaitKind;
 pub use warp::{Lanes, WARP_SIZE};

@@ -1,5 +1,6 @@
 //! TMA: copies of boxes of a tensor between global and shared memory.
 
+mod lines;
 mod tensor_map;
 
 use std::cell::RefCell;
@@ -7,6 +8,8 @@ use std::collections::VecDeque;
 use std::panic::Location;
 
 pub use tensor_map::TensorMapModel;
+
+use lines::{Line, lines};
 
 use crate::access::Access;
 use crate::async_copy::AsyncCopy;
@@ -38,6 +41,18 @@ fn decode(map: &[u64; 16], rank: usize) -> TensorMapModel {
     map
 }
 
+/// Checks where a box begins along the tensor's innermost dimension.
+#[track_caller]
+fn check_first(map: &TensorMapModel, at: &[i32]) {
+    let byte = i64::from(at[0]) * i64::from(map.element_bytes);
+    assert!(
+        byte % i64::from(UNIT) == 0,
+        "a TMA box begins at coordinate {} of the innermost dimension, which is byte {byte} of a line: begin boxes at \
+         multiples of 16 bytes",
+        at[0]
+    );
+}
+
 #[track_caller]
 fn check_alignment(map: &TensorMapModel, address: u32) {
     let align = if map.span == UNIT { 128 } else { 8 * map.span };
@@ -65,11 +80,10 @@ enum LineEnd {
 
 impl LineEnd {
     /// Elements of a line that are copied.
-    fn extent(self, map: &TensorMapModel, [y, z]: [i64; 2]) -> i64 {
+    fn extent(self, map: &TensorMapModel, line: &Line) -> i64 {
         let extent = map.extent[0];
         // Memory may end with the tensor's last line. The hardware writes beyond it; the model must not.
-        let last = [y, z] == [map.extent[1] as i64 - 1, map.extent[2] as i64 - 1];
-        if self == Self::Exact || last {
+        if self == Self::Exact || line.is_last {
             return extent as i64;
         }
         let element = u64::from(map.element_bytes);
@@ -79,33 +93,19 @@ impl LineEnd {
     }
 }
 
-/// The part of a box along dimension `d` that is below `extent`.
-fn inside(map: &TensorMapModel, at: &[i32], d: usize, extent: i64) -> std::ops::Range<u32> {
-    let start = i64::from(at.get(d).copied().unwrap_or(0));
-    let first = (-start).clamp(0, i64::from(map.box_extent[d]));
-    let end = (extent - start).clamp(0, i64::from(map.box_extent[d]));
-    first as u32..end as u32
-}
-
 /// Checks that the running thread may access the elements of a box that are inside the tensor.
 ///
 /// # Panics
 /// If their memory is not alive, or a load reads what nothing has written.
 #[track_caller]
 fn check_inside(map: &TensorMapModel, at: &[i32], kind: MemoryAccess) {
-    let start = |d: usize| i64::from(at.get(d).copied().unwrap_or(0));
-    let columns = inside(map, at, 0, map.extent[0] as i64);
-    if columns.is_empty() {
-        return;
-    }
-    for z in inside(map, at, 2, map.extent[2] as i64) {
-        for y in inside(map, at, 1, map.extent[1] as i64) {
-            let line = (start(2) + i64::from(z)) as u64 * map.stride[1]
-                + (start(1) + i64::from(y)) as u64 * map.stride[0];
-            let first = (start(0) + i64::from(columns.start)) as u64 * u64::from(map.element_bytes);
-            let bytes = columns.len() * map.element_bytes as usize;
-            check_global((map.address + line + first) as usize, bytes, kind);
+    for line in lines(map, at) {
+        let columns = line.columns(map, map.extent[0] as i64);
+        if columns.is_empty() {
+            return;
         }
+        let bytes = columns.len() * map.element_bytes as usize;
+        check_global(line.address(map, columns.start) as usize, bytes, kind);
     }
 }
 
@@ -117,21 +117,10 @@ fn for_each_inside(
     line_end: LineEnd,
     mut each: impl FnMut(*mut u8, u32),
 ) {
-    let start = |d: usize| i64::from(at.get(d).copied().unwrap_or(0));
-    let inside = |d: usize, extent: i64| inside(map, at, d, extent);
-    let base: *mut u8 = std::ptr::with_exposed_provenance_mut(map.address as usize);
-    for z in inside(2, map.extent[2] as i64) {
-        for y in inside(1, map.extent[1] as i64) {
-            let line = [start(1) + i64::from(y), start(2) + i64::from(z)];
-            let line_start = line[1] * map.stride[1] as i64 + line[0] * map.stride[0] as i64;
-            for x in inside(0, line_end.extent(map, line)) {
-                let byte = line_start + (start(0) + i64::from(x)) * i64::from(map.element_bytes);
-                let index = (z * map.box_extent[1] + y) * map.box_extent[0] + x;
-                each(
-                    base.wrapping_offset(byte as isize),
-                    index * map.element_bytes,
-                );
-            }
+    for line in lines(map, at) {
+        for x in line.columns(map, line_end.extent(map, &line)) {
+            let element = std::ptr::with_exposed_provenance_mut(line.address(map, x) as usize);
+            each(element, (line.first_in_box + x) * map.element_bytes);
         }
     }
 }
@@ -142,8 +131,9 @@ fn for_each_inside(
 /// With `multicast`, a bit per rank, the box goes to these blocks of the cluster, otherwise to the running one.
 ///
 /// # Panics
-/// If the model did not make the map, if the map has another rank, if `to` is not aligned, not in shared memory or may
-/// be in use, if the mbarrier cannot count the bytes, or outside of a kernel.
+/// If the model did not make the map, if the map has another rank, if the box does not begin at a multiple of 16 bytes,
+/// if `to` is not aligned, not in shared memory or may be in use, if the mbarrier cannot count the bytes, or outside of
+/// a kernel.
 ///
 /// # Safety
 /// The tensor that the map describes must be in memory, and nothing may write to it.
@@ -151,6 +141,7 @@ fn for_each_inside(
 pub unsafe fn tma_load(map: &[u64; 16], at: &[i32], to: u32, barrier: u32, multicast: Option<u16>) {
     check_dependency();
     let map = decode(map, at.len());
+    check_first(&map, at);
     check_alignment(&map, to);
     check_inside(&map, at, MemoryAccess::Load);
     let Some(mask) = multicast else {
@@ -186,6 +177,16 @@ unsafe fn load_box(map: &TensorMapModel, at: &[i32], to: u32, barrier: u32) {
         unsafe { load_elements(from, block.shared.at(to), element, element) };
     });
     mbarrier_complete_tx(barrier, bytes);
+}
+
+/// Checks a request to fetch the box at `at`, innermost coordinate first, into the L2 cache. The model has no cache.
+///
+/// # Panics
+/// If the model did not make the map, if the map has another rank, or if the box does not begin at a multiple of 16
+/// bytes.
+#[track_caller]
+pub fn tma_prefetch(map: &[u64; 16], at: &[i32]) {
+    check_first(&decode(map, at.len()), at);
 }
 
 /// A store that was issued and not yet done.
@@ -224,7 +225,8 @@ fn stores<'a>() -> &'a RefCell<BulkGroups> {
 /// tensor's last line, where memory may end.
 ///
 /// # Panics
-/// If the model did not make the map, if the map has another rank, if `from` is not aligned, or outside of a kernel.
+/// If the model did not make the map, if the map has another rank, if the box does not begin at a multiple of 16 bytes,
+/// if a coordinate is negative, if `from` is not aligned, or outside of a kernel.
 ///
 /// # Safety
 /// The tensor that the map describes must be in memory. Nothing may use the elements of the box, or the rest of their
@@ -233,6 +235,12 @@ fn stores<'a>() -> &'a RefCell<BulkGroups> {
 pub unsafe fn tma_store(map: &[u64; 16], at: &[i32], from: u32) {
     check_dependency();
     let map = decode(map, at.len());
+    check_first(&map, at);
+    assert!(
+        at.iter().all(|coordinate| *coordinate >= 0),
+        "a TMA store begins at the coordinate {at:?}: only loads begin before the tensor, so store the part of the box \
+         that is inside by threads"
+    );
     check_alignment(&map, from);
     check_inside(&map, at, MemoryAccess::Store);
     stores().borrow_mut().open.push(Store {

@@ -1,9 +1,9 @@
-//! Kernels that are never launched: together they have every instruction that `cutlet-device` can
+//! Kernels that no user launches: together they have every instruction that `cutlet-device` can
 //! write into PTX.
 //!
 //! The device crate writes instructions as text, which rustc does not check. `cargo xtask ptx` runs NVIDIA's assembler
 //! on these kernels, so that it finds a mistake before a user's driver does. The tests check that no instruction is
-//! missing.
+//! missing. Most of these kernels are never launched. Tests launch those of [`launched`].
 #![no_std]
 
 pub mod argument;
@@ -14,6 +14,7 @@ pub mod cp_async;
 pub mod debug;
 pub mod index;
 pub mod launch;
+pub mod launched;
 pub mod ldmatrix;
 pub mod mbarrier;
 pub mod memory;

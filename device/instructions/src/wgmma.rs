@@ -2,19 +2,32 @@
 
 use cutlet_device::fp8::{F8E4M3, F8E5M2};
 use cutlet_device::operand::{MatrixDescriptor, OperandA, OperandB};
-use cutlet_device::sm90::{Accumulator, Wgmma, WgmmaInstruction, warpgroup_arrive, warpgroup_wait};
-use cutlet_device::tile::{KMajor, MnMajor};
-use cutlet_device::{__wgmma_n, __wgmma_types, GlobalMut, MmaInstruction, kernel};
+use cutlet_device::sm90::{
+    Accumulator, FragmentA, RegisterA, RegisterElement, Wgmma, WgmmaInstruction, warpgroup_arrive,
+    warpgroup_wait,
+};
+use cutlet_device::tile::{KMajor, Major, MnMajor};
+use cutlet_device::{
+    __wgmma_n, __wgmma_types, Global, GlobalMut, MmaInstruction, SharedMma, kernel,
+};
 use cutlet_layout_core::Fragment;
 use half::{bf16, f16};
 
-/// Issues the instruction `I` once and then four times, if its N is `n`. The branch keeps the accumulators of different
+/// Issues the instruction `I` once and then four times, if its N is `n`. If A is K-major, also issues it once with A in
+/// registers, for which A has no major. The branch keeps the accumulators of different
 /// instructions from being live at the same time.
 ///
 /// # Safety
-/// The descriptors describe operands of `I` in shared memory. `result` has room for a value.
+/// The descriptors describe operands of `I` in shared memory. `elements` points to a fragment of A. `result` has room
+/// for a value.
 #[inline(always)]
-unsafe fn products<I: WgmmaInstruction>(n: usize, a: u64, b: u64, result: GlobalMut<f32>) {
+unsafe fn products<I: WgmmaInstruction<A: RegisterElement>>(
+    n: usize,
+    a: u64,
+    b: u64,
+    elements: Global<u32>,
+    result: GlobalMut<f32>,
+) {
     if n != I::N {
         return;
     }
@@ -22,10 +35,15 @@ unsafe fn products<I: WgmmaInstruction>(n: usize, a: u64, b: u64, result: Global
     unsafe {
         let a = MatrixDescriptor::<OperandA<I>>::from_bits(a);
         let b = MatrixDescriptor::<OperandB<I>>::from_bits(b);
+        let elements = FragmentA::<I::A>::read(elements.as_ptr().cast());
+        let in_registers = RegisterA::new(&elements);
         let mut accumulator = Accumulator::<I>::new();
         let group = warpgroup_arrive();
         group.mma(&mut accumulator, a, b, false);
         group.mma_x4(&mut accumulator, [a; 4], [b; 4], true);
+        if <I as SharedMma>::MajorA::IS_K_MAJOR {
+            group.mma_from_registers(&mut accumulator, &in_registers, b, true);
+        }
         group.commit();
         result.store(0, accumulator.wait().get(0));
     }
@@ -57,10 +75,17 @@ macro_rules! kernels {
             #[doc = concat!("Products of ", $types, ", of every N and in every major.")]
             ///
             /// # Safety
-            /// The descriptors describe operands in shared memory. `result` has room for a value.
+            /// The descriptors describe operands in shared memory. `elements` has a fragment of A. `result` has room
+            /// for a value.
             #[kernel(threads = 128, arch = "sm_90a")]
-            pub unsafe fn $name(n: usize, a: u64, b: u64, result: GlobalMut<f32>) {
-                __wgmma_n! { every_n! { $majors, $a, $b, (n, a, b, result) } }
+            pub unsafe fn $name(
+                n: usize,
+                a: u64,
+                b: u64,
+                elements: Global<u32>,
+                result: GlobalMut<f32>,
+            ) {
+                __wgmma_n! { every_n! { $majors, $a, $b, (n, a, b, elements, result) } }
             }
         }
     )*};

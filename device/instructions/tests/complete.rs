@@ -21,22 +21,28 @@ fn ptx() -> impl Iterator<Item = Cow<'static, str>> {
     families.flat_map(|family| family.modules.iter().map(text))
 }
 
-/// How often a kernel issues each instruction: once by `WgmmaGroup::mma`, and four times by `WgmmaGroup::mma_x4`.
-const TIMES: usize = 5;
+/// An instruction: its name, whether A is in registers, and its last operands. If it has majors, these are numbers: of
+/// each operand in shared memory, whether it is MN-major.
+type Instruction = (String, bool, Vec<u32>);
 
-/// Every instruction of the device crate's table. If it has majors, its last two operands are numbers: whether A is
-/// MN-major, and whether B is.
-fn table() -> Vec<(String, Option<[u32; 2]>)> {
+/// How often a kernel issues an instruction with A in shared memory: once by `WgmmaGroup::mma`, and four times by
+/// `WgmmaGroup::mma_x4`.
+const TIMES_SHARED: usize = 5;
+/// How often a kernel issues an instruction with A in registers, by `WgmmaGroup::mma_from_registers`.
+const TIMES_REGISTERS: usize = 1;
+
+/// Every instruction of the device crate's table.
+fn table() -> Vec<Instruction> {
     let mut all = Vec::new();
     let mut add = |n: u32, k: u32, types: &str, majors: &str| {
         let name = format!("wgmma.mma_async.sync.aligned.m64n{n}k{k}.f32.{types}");
-        match majors {
-            "any" => {
-                all.extend([[0, 0], [0, 1], [1, 0], [1, 1]].map(|of| (name.clone(), Some(of))))
-            }
-            "k" => all.push((name, None)),
+        let (shared, registers): (&[&[u32]], &[&[u32]]) = match majors {
+            "any" => (&[&[0, 0], &[0, 1], &[1, 0], &[1, 1]], &[&[0], &[1]]),
+            "k" => (&[&[]], &[&[]]),
             _ => panic!("{name} may have majors `{majors}`, which is unknown"),
-        }
+        };
+        all.extend(shared.iter().map(|of| (name.clone(), false, of.to_vec())));
+        all.extend(registers.iter().map(|of| (name.clone(), true, of.to_vec())));
     };
     macro_rules! of_n {
         ({ $k:literal, $types:literal, $majors:ident, $add:ident } $($n:literal: $registers:tt,)*) => {
@@ -53,27 +59,34 @@ fn table() -> Vec<(String, Option<[u32; 2]>)> {
 }
 
 /// The instruction of a line of PTX, in the form of [`table`].
-fn wgmma(line: &str) -> Option<(String, Option<[u32; 2]>)> {
+fn wgmma(line: &str) -> Option<Instruction> {
     let line = line.strip_suffix(';')?;
     if !line.starts_with("wgmma.mma_async") {
         return None;
     }
     let (name, operands) = line.split_once(' ')?;
-    let (_, end) = operands.split_once(", 1, 1")?;
-    let mut majors = end.split(", ").skip(1).map(|major| major.parse().unwrap());
-    let majors = majors.next().zip(majors.next());
-    Some((name.to_owned(), majors.map(|(a, b)| [a, b])))
+    let (operands, end) = operands.split_once(", 1, 1")?;
+    let majors = end.split(", ").skip(1).map(|major| major.parse().unwrap());
+    // The accumulators are in braces, and A is if it is in registers.
+    let in_registers = operands.matches('{').count() == 2;
+    Some((name.to_owned(), in_registers, majors.collect()))
 }
 
 #[test]
 fn every_row_of_the_table_is_issued_in_every_major() {
     let mut expected = BTreeMap::new();
     for instruction in table() {
-        let before = expected.insert(instruction.clone(), TIMES);
+        let times = match instruction.1 {
+            false => TIMES_SHARED,
+            true => TIMES_REGISTERS,
+        };
+        let before = expected.insert(instruction.clone(), times);
         assert_eq!(before, None, "{instruction:?} is in the table twice");
     }
-    // For every N: two 16-bit types in four majors each; tf32 and four pairs of 8-bit types in one.
-    assert!(expected.len() >= 32 * (2 * 4 + 5), "{}", expected.len());
+    // For every N: two 16-bit types in four majors each, and two with A in registers; tf32 and four pairs of 8-bit
+    // types in one.
+    let least = 32 * (2 * (4 + 2) + 5 * (1 + 1));
+    assert!(expected.len() >= least, "{}", expected.len());
 
     let mut found = BTreeMap::new();
     // The family `wgmma` itself issues some instructions again.

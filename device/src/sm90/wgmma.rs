@@ -1,4 +1,4 @@
-//! `wgmma`: matrix products of a warpgroup, from shared memory into registers.
+//! `wgmma`: matrix products of a warpgroup, of operands in shared memory, into registers. A may be in registers, too.
 //!
 //! The instructions are asynchronous. [`warpgroup_arrive`] opens a group, [`WgmmaGroup::mma`] adds an instruction to
 //! it, and [`WgmmaGroup::commit`] closes it. [`warpgroup_wait`] waits until at most a given number of groups is
@@ -9,6 +9,7 @@ use core::marker::PhantomData;
 use cutlet_layout_core::{Fragment, ThreadValue, Tv, WgmmaC};
 use half::{bf16, f16};
 
+use super::{RegisterA, RegisterElement};
 use crate::fp8::{F8E4M3, F8E5M2};
 use crate::operand::{MatrixDescriptor, OperandA, OperandB};
 use crate::tile::{KMajor, Major};
@@ -22,6 +23,9 @@ use crate::{MmaInstruction, SharedMma};
 /// | `bf16`, `bf16` or `f16`, `f16` | 16 | any |
 /// | `f32`, `f32`: rounded towards zero to tf32 | 8 | K |
 /// | [`F8E4M3`] or [`F8E5M2`] each | 32 | K |
+///
+/// A comes from shared memory, or [from registers](WgmmaGroup::mma_from_registers). `JA` does not matter for A in
+/// registers.
 ///
 /// ```
 /// use cutlet_device::sm90::Wgmma;
@@ -169,6 +173,27 @@ impl WgmmaGroup {
         unsafe { accumulator.0.issue_x4(a, b, accumulate) };
     }
 
+    /// [`mma`](Self::mma) with A in registers: CuTe calls it the RS variant.
+    ///
+    /// All threads of the warpgroup call it, each with its own elements of A, and with the same descriptor of B.
+    ///
+    /// # Safety
+    /// As [`mma`](Self::mma), for B. `a` must have been made before the group was opened, and must not be dropped
+    /// before the group was waited for.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn mma_from_registers<I: WgmmaInstruction<A: RegisterElement>>(
+        &self,
+        accumulator: &mut Accumulator<I>,
+        a: &RegisterA<I::A>,
+        b: MatrixDescriptor<OperandB<I>>,
+        accumulate: bool,
+    ) {
+        let accumulator = &mut accumulator.0;
+        // SAFETY: as promised by the caller.
+        unsafe { accumulator.issue_from_registers(a.registers(), b.bits(), accumulate) };
+    }
+
     /// Closes the group. All threads of the warpgroup call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
@@ -305,6 +330,7 @@ mod imp {
 
     use cutlet_layout_core::Fragment;
 
+    use super::super::register_a::imp::Registers;
     use super::{Accumulator, WgmmaInstruction};
 
     /// The assembly of an instruction.
@@ -322,6 +348,15 @@ mod imp {
             registers: &mut Self::Registers,
             a: [u64; 4],
             b: [u64; 4],
+            accumulate: bool,
+        );
+
+        /// # Safety
+        /// As [`WgmmaGroup::mma_from_registers`](super::WgmmaGroup::mma_from_registers).
+        unsafe fn issue_from_registers(
+            registers: &mut Self::Registers,
+            a: &[u32; 4],
+            b: u64,
             accumulate: bool,
         );
 
@@ -362,6 +397,12 @@ mod imp {
         pub unsafe fn issue_x4(&mut self, a: [u64; 4], b: [u64; 4], accumulate: bool) {
             // SAFETY: as in `issue`.
             unsafe { I::issue_x4(self.0.assume_init_mut(), a, b, accumulate) };
+        }
+
+        #[inline(always)]
+        pub unsafe fn issue_from_registers(&mut self, a: &Registers, b: u64, accumulate: bool) {
+            // SAFETY: as in `issue`.
+            unsafe { I::issue_from_registers(self.0.assume_init_mut(), &a.0, b, accumulate) };
         }
 
         #[inline(always)]
@@ -420,17 +461,20 @@ mod imp {
         ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal,
             any, $registers:tt) => {
             imp::issue!(@ [$($generics)*] Wgmma<$n, $a, $b, $ja, $jb>, $n, $k, $types, $registers,
-                ", {ja}, {jb};",
+                [", {ja}, {jb};"
                 ja = const !<$ja as Major>::IS_K_MAJOR as u32,
-                jb = const !<$jb as Major>::IS_K_MAJOR as u32,);
+                jb = const !<$jb as Major>::IS_K_MAJOR as u32,]
+                [", {jb};"
+                jb = const !<$jb as Major>::IS_K_MAJOR as u32,]);
         };
         ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal,
             k, $registers:tt) => {
             imp::issue!(@ [$($generics)*] Wgmma<$n, $a, $b, $ja, $jb>, $n, $k, $types, $registers,
-                ";",);
+                [";"] [";"]);
         };
         (@ [$($generics:tt)*] $instruction:ty, $n:literal, $k:literal, $types:literal,
-            [$first:literal $($i:literal)*], $end:literal, $($majors:tt)*) => {
+            [$first:literal $($i:literal)*], [$end:literal $($majors:tt)*]
+            [$end_rs:literal $($majors_rs:tt)*]) => {
             impl<$($generics)*> imp::Instruction for $instruction {
                 type Registers = [core::mem::MaybeUninit<f32>; $n / 2];
 
@@ -502,6 +546,38 @@ mod imp {
                 }
 
                 #[inline(always)]
+                unsafe fn issue_from_registers(
+                    d: &mut Self::Registers,
+                    a: &[u32; 4],
+                    b: u64,
+                    accumulate: bool,
+                ) {
+                    // SAFETY: the caller of `WgmmaGroup::mma_from_registers` promises that B is there, and that A
+                    // stays in its registers.
+                    unsafe {
+                        core::arch::asm!(
+                            "{{",
+                            ".reg .pred p;",
+                            "setp.ne.b32 p, {accumulate}, 0;",
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                                $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
+                                "{{{a0}, {a1}, {a2}, {a3}}}, {b}, p, 1, 1", $end_rs),
+                            "}}",
+                            inout(reg32) d[$first],
+                            $(inout(reg32) d[$i],)*
+                            a0 = in(reg32) a[0],
+                            a1 = in(reg32) a[1],
+                            a2 = in(reg32) a[2],
+                            a3 = in(reg32) a[3],
+                            b = in(reg64) b,
+                            accumulate = in(reg32) u32::from(accumulate),
+                            $($majors_rs)*
+                            options(nostack)
+                        );
+                    }
+                }
+
+                #[inline(always)]
                 fn settle(d: &mut Self::Registers) {
                     // SAFETY: the text is a comment.
                     unsafe {
@@ -525,7 +601,7 @@ mod imp {
     use core::marker::PhantomData;
 
     use cutlet_layout_core::{Fragment, StaticLayout};
-    use cutlet_simt::{WgmmaOperand, WgmmaShape, WgmmaSums};
+    use cutlet_simt::{WgmmaA, WgmmaOperand, WgmmaRegisters, WgmmaShape, WgmmaSums};
     pub use cutlet_simt::{wgmma_commit as commit, wgmma_fence as fence};
     use half::{bf16, f16};
 
@@ -557,7 +633,19 @@ mod imp {
 
         #[track_caller]
         pub unsafe fn issue(&mut self, a: u64, b: u64, accumulate: bool) {
-            cutlet_simt::wgmma(&self.0, const { &I::SHAPE }, a, b, accumulate);
+            let shape = const { &I::SHAPE };
+            cutlet_simt::wgmma(&self.0, shape, WgmmaA::Shared(a), b, accumulate);
+        }
+
+        #[track_caller]
+        pub unsafe fn issue_from_registers(
+            &mut self,
+            a: &WgmmaRegisters,
+            b: u64,
+            accumulate: bool,
+        ) {
+            let shape = const { &I::SHAPE };
+            cutlet_simt::wgmma(&self.0, shape, WgmmaA::Registers(a), b, accumulate);
         }
 
         #[track_caller]

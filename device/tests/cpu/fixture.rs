@@ -141,9 +141,9 @@ impl<T: Element> Matrix<T> {
             address: self.elements.as_ptr().expose_provenance() as u64,
             element_bytes: size_of::<T>() as u32,
             rank: 2,
-            extent: [self.columns as u64, self.rows as u64, 1],
-            stride: [(self.columns * size_of::<T>()) as u64, 0],
-            box_extent: [boxes.extent[0], boxes.extent[1], 1],
+            extent: [self.columns as u64, self.rows as u64, 1, 1, 1],
+            stride: [(self.columns * size_of::<T>()) as u64, 0, 0, 0],
+            box_extent: [boxes.extent[0], boxes.extent[1], 1, 1, 1],
             span: boxes.swizzle_bytes,
         };
         TensorMap::from_words(model.encode())

@@ -4,6 +4,7 @@
 //! one to arrive computes it.
 
 mod product;
+mod registers;
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::VecDeque;
@@ -22,6 +23,8 @@ use crate::wait::WaitKind;
 
 use product::{ROWS, Reader, UNIT, index, multiply};
 pub use product::{WgmmaOperand, WgmmaShape};
+pub use registers::WgmmaRegisters;
+use registers::{Filled, gather};
 
 /// Threads of a warpgroup.
 const THREADS: usize = 128;
@@ -55,12 +58,46 @@ impl WgmmaSums {
     }
 }
 
+/// Where an instruction finds its operand A.
+#[derive(Clone, Copy, Debug)]
+pub enum WgmmaA<'a> {
+    /// In shared memory, where this matrix descriptor says.
+    Shared(u64),
+    /// In the registers of the warpgroup's threads, of which these are the running thread's.
+    Registers(&'a WgmmaRegisters),
+}
+
+/// The operand A of an instruction that a thread has issued.
+enum A {
+    Shared(u64),
+    Registers(Rc<Filled>),
+}
+
+impl A {
+    /// Its matrix descriptor, if it is in shared memory.
+    fn descriptor(&self) -> Option<u64> {
+        match self {
+            Self::Shared(descriptor) => Some(*descriptor),
+            Self::Registers(_) => None,
+        }
+    }
+
+    /// The thread's registers, if it is in registers.
+    fn registers(&self) -> Option<&Filled> {
+        match self {
+            Self::Shared(_) => None,
+            Self::Registers(registers) => Some(registers),
+        }
+    }
+}
+
 /// An instruction that a thread has issued.
 struct Issued {
     sums: WgmmaSums,
     shape: &'static WgmmaShape,
-    /// Matrix descriptors of A and B.
-    descriptors: [u64; 2],
+    a: A,
+    /// Matrix descriptor of B.
+    b: u64,
     accumulate: bool,
     /// The thread's clock when it issued the instruction.
     clock: VectorClock,
@@ -74,7 +111,8 @@ impl Issued {
             (shape.n, of(&shape.a), of(&shape.b))
         };
         form(self.shape) == form(other.shape)
-            && (self.descriptors, self.accumulate) == (other.descriptors, other.accumulate)
+            && (self.a.descriptor(), self.b, self.accumulate)
+                == (other.a.descriptor(), other.b, other.accumulate)
     }
 }
 
@@ -82,6 +120,8 @@ impl Issued {
 #[derive(Default)]
 struct Queue {
     fenced: bool,
+    /// How many fences the thread has called.
+    fences: u32,
     open: Vec<Issued>,
     committed: VecDeque<Vec<Issued>>,
 }
@@ -170,25 +210,38 @@ fn running<'a>() -> (&'a Warpgroup, &'a RefCell<Queue>) {
 /// Outside of a whole warpgroup or of a kernel. So do the other functions of `wgmma`.
 #[track_caller]
 pub fn wgmma_fence() {
-    running().1.borrow_mut().fenced = true;
+    let mut queue = running().1.borrow_mut();
+    queue.fenced = true;
+    queue.fences += 1;
 }
 
-/// Issues an instruction. The product of the operands that the descriptors `a` and `b` describe replaces the
-/// accumulators, or is added to them if `accumulate`.
+/// Issues an instruction. The product of the operand `a` and of the operand that the descriptor `b` describes replaces
+/// the accumulators, or is added to them if `accumulate`.
 ///
 /// # Panics
-/// If there was no fence since the last commit.
+/// If there was no fence since the last commit, or since A's registers were filled.
 #[track_caller]
-pub fn wgmma(sums: &WgmmaSums, shape: &'static WgmmaShape, a: u64, b: u64, accumulate: bool) {
+pub fn wgmma(
+    sums: &WgmmaSums,
+    shape: &'static WgmmaShape,
+    a: WgmmaA<'_>,
+    b: u64,
+    accumulate: bool,
+) {
     let mut queue = running().1.borrow_mut();
     assert!(
         queue.fenced,
         "wgmma is issued without a fence: call wgmma_fence before the first instruction of a group"
     );
+    let a = match a {
+        WgmmaA::Shared(descriptor) => A::Shared(descriptor),
+        WgmmaA::Registers(registers) => A::Registers(registers.read(queue.fences)),
+    };
     queue.open.push(Issued {
         sums: sums.clone(),
         shape,
-        descriptors: [a, b],
+        a,
+        b,
         accumulate,
         clock: current().clock.borrow().clone(),
     });
@@ -355,11 +408,21 @@ impl Warpgroup {
                 };
                 let Issued {
                     shape,
-                    descriptors,
+                    ref a,
+                    b,
                     accumulate,
                     ..
                 } = groups[0][i];
-                multiply(shape, descriptors, accumulate, &mut matrix, &reader);
+                let a = match a.descriptor() {
+                    Some(descriptor) => reader.operand(descriptor, &shape.a, ROWS),
+                    // All threads have issued the same instruction.
+                    None => gather(
+                        shape,
+                        groups.iter().filter_map(|group| group[i].a.registers()),
+                    ),
+                };
+                let b = reader.operand(b, &shape.b, shape.n);
+                multiply(shape, &a, &b, accumulate, &mut matrix);
             }
             for (thread, group) in groups.iter().enumerate() {
                 for (v, sum) in group[first].sums.0.iter().enumerate() {

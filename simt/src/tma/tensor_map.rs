@@ -3,6 +3,9 @@
 /// Marks a map of the model, so that a map made by the driver is told apart.
 const MARK: u64 = u64::from_le_bytes(*b"simt-map");
 
+/// The highest rank of a tensor that TMA moves.
+pub(super) const MAX_RANK: usize = 5;
+
 /// A tensor in memory, innermost dimension first, and the boxes by which TMA moves it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TensorMapModel {
@@ -10,14 +13,14 @@ pub struct TensorMapModel {
     pub address: u64,
     /// Bytes of an element.
     pub element_bytes: u32,
-    /// Number of dimensions: 2 or 3.
+    /// Number of dimensions: 2 to 5.
     pub rank: u32,
     /// Elements along each dimension; 1 beyond the rank.
-    pub extent: [u64; 3],
-    /// Bytes from one element to the next along dimensions 1 and 2.
-    pub stride: [u64; 2],
+    pub extent: [u64; MAX_RANK],
+    /// Bytes from one element to the next along dimensions 1 to 4.
+    pub stride: [u64; MAX_RANK - 1],
     /// Elements of a box along each dimension; 1 beyond the rank.
-    pub box_extent: [u32; 3],
+    pub box_extent: [u32; MAX_RANK],
     /// Span of the swizzle in bytes; 16 for no swizzle.
     pub span: u32,
 }
@@ -28,29 +31,49 @@ impl TensorMapModel {
         let mut words = [0; 16];
         words[0] = self.address;
         words[1] = MARK;
-        words[2] = u64::from(self.element_bytes);
-        words[3] = u64::from(self.rank);
-        words[4..7].copy_from_slice(&self.extent);
-        words[7..9].copy_from_slice(&self.stride);
-        for (word, extent) in words[9..12].iter_mut().zip(self.box_extent) {
-            *word = u64::from(extent);
-        }
-        words[12] = u64::from(self.span);
+        words[2] = u64::from(self.element_bytes) << 32 | u64::from(self.rank);
+        words[3..8].copy_from_slice(&self.extent);
+        words[8..12].copy_from_slice(&self.stride);
+        let [x, y, z, u, v] = self.box_extent.map(u64::from);
+        words[12..15].copy_from_slice(&[x << 32 | y, z << 32 | u, v << 32 | u64::from(self.span)]);
         words
     }
 
     /// The map in these 128 bytes; `None` if the model did not make them.
     pub fn decode(words: &[u64; 16]) -> Option<Self> {
-        // `encode` widened these from 32 bits.
-        let narrow = |word: u64| word as u32;
-        (words[1] == MARK).then(|| Self {
-            address: words[0],
-            element_bytes: narrow(words[2]),
-            rank: narrow(words[3]),
-            extent: [words[4], words[5], words[6]],
-            stride: [words[7], words[8]],
-            box_extent: [narrow(words[9]), narrow(words[10]), narrow(words[11])],
-            span: narrow(words[12]),
+        let [
+            address,
+            MARK,
+            kind,
+            e0,
+            e1,
+            e2,
+            e3,
+            e4,
+            s1,
+            s2,
+            s3,
+            s4,
+            xy,
+            zu,
+            v_span,
+            _,
+        ] = *words
+        else {
+            return None;
+        };
+        // `encode` put two numbers of 32 bits into each of these words.
+        let halves = |word: u64| [(word >> 32) as u32, word as u32];
+        let ([element_bytes, rank], [v, span]) = (halves(kind), halves(v_span));
+        let ([x, y], [z, u]) = (halves(xy), halves(zu));
+        Some(Self {
+            address,
+            element_bytes,
+            rank,
+            extent: [e0, e1, e2, e3, e4],
+            stride: [s1, s2, s3, s4],
+            box_extent: [x, y, z, u, v],
+            span,
         })
     }
 

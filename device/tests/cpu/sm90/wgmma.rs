@@ -243,3 +243,43 @@ fn threads_of_a_warpgroup_must_issue_the_same_instructions() {
         ],
     );
 }
+
+/// The result of a product with A in registers, of which `before_fence` and `kept` say whether they are filled before
+/// the fence, and kept until the wait.
+fn with_registers(before_fence: bool, kept: bool) -> Result<(), cutlet_simt::SimtError> {
+    type Mma = Wgmma<8, bf16>;
+    launch(128, 1, 1, || {
+        let mut shared = SharedMemory::new();
+        let b = KMajorTile::<bf16, 8, 16, 32>::take(&mut shared);
+        fill(b, |_, _| 1);
+        fence_async_shared();
+        sync_threads();
+        let ones = || RegisterA::new(&FragmentA::filled(bf16::ONE));
+        let early = before_fence.then(ones);
+        let mut accumulators = Accumulator::<Mma>::new();
+        let group = warpgroup_arrive();
+        let a = early.unwrap_or_else(ones);
+        // SAFETY: the tile is written. The model checks what is wrong on purpose.
+        unsafe {
+            let b = b.operand_b().k_step(0);
+            group.mma_from_registers(&mut accumulators, &a, b, false);
+        }
+        group.commit();
+        let a = kept.then_some(a);
+        assert_eq!(accumulators.wait().get(3), 16.0);
+        drop(a);
+    })
+}
+
+#[test]
+fn registers_of_a_are_filled_before_the_fence_and_kept_until_the_wait() {
+    with_registers(true, true).unwrap();
+    says(
+        &failure(with_registers(false, true)),
+        &["registers of A that were filled after its fence"],
+    );
+    says(
+        &failure(with_registers(true, false)),
+        &["registers of A are given up while a wgmma reads them"],
+    );
+}

@@ -9,7 +9,7 @@ use crate::shared::locate;
 /// Rows of A that an instruction reads.
 pub(super) const ROWS: usize = 64;
 /// Bytes along k that an instruction reads.
-const K_BYTES: usize = 32;
+pub(super) const K_BYTES: usize = 32;
 /// Bytes of a core matrix's line.
 pub(super) const UNIT: usize = 16;
 
@@ -43,21 +43,18 @@ pub(super) fn index(n: usize, thread: usize, v: usize) -> usize {
     row * n + column
 }
 
-/// Computes `sums = A·Bᵀ`, or `sums += A·Bᵀ` if `accumulate`, of the operands that two descriptors describe.
-#[track_caller]
+/// Computes `sums = A·Bᵀ`, or `sums += A·Bᵀ` if `accumulate`, of rows of k of A and B.
 pub(super) fn multiply(
     shape: &WgmmaShape,
-    [a, b]: [u64; 2],
+    a: &[f32],
+    b: &[f32],
     accumulate: bool,
     sums: &mut [f32],
-    reader: &Reader<'_>,
 ) {
     let k = K_BYTES / shape.a.element_bytes;
     if !accumulate {
         sums.fill(0.0);
     }
-    let a = reader.operand(a, &shape.a, ROWS);
-    let b = reader.operand(b, &shape.b, shape.n);
     let mut columns = vec![0.0; b.len()];
     for (i, value) in b.iter().enumerate() {
         columns[i % k * shape.n + i / k] = *value;
@@ -65,10 +62,10 @@ pub(super) fn multiply(
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has AVX2.
-        unsafe { add_products_avx2(&a, &columns, sums, k, shape.n) };
+        unsafe { add_products_avx2(a, &columns, sums, k, shape.n) };
         return;
     }
-    add_products(&a, &columns, sums, k, shape.n);
+    add_products(a, &columns, sums, k, shape.n);
 }
 
 /// [`add_products`], compiled for AVX2.
@@ -118,7 +115,7 @@ impl Reader<'_> {
 
     /// The `mn` rows of k of an operand that a descriptor describes.
     #[track_caller]
-    fn operand(&self, descriptor: u64, operand: &WgmmaOperand, mn: usize) -> Vec<f32> {
+    pub(super) fn operand(&self, descriptor: u64, operand: &WgmmaOperand, mn: usize) -> Vec<f32> {
         let field = |bit: u32| (descriptor >> bit & 0x3FFF) as usize * UNIT;
         let (start, leading, stride) = (field(0), field(16), field(32));
         assert!(
