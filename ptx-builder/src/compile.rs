@@ -212,6 +212,8 @@ impl Compilation<'_> {
             .args(["--target", "nvptx64-nvidia-cuda"])
             .arg("--target-dir")
             .arg(&self.folder)
+            // A library's metadata is in a file beside it. A second copy of it would be a fifth of the folder.
+            .arg("-Zno-embed-metadata")
             .arg("--message-format=json-render-diagnostics")
             .arg("--no-default-features")
             .arg(format!("--features={}", self.package.features.join(",")));
