@@ -2,7 +2,7 @@
 //!
 //! A [`description`] says what is multiplied, and a [`problem`] is its checked form. The [`registry`] asks the [`families`] of kernels for the element types.
 //! Each estimates the times of its kernels, Hopper's by a [model with a fitted correction](choice). A kernel of a
-//! [`tuning_file`] is chosen before theirs. The result is a [`Plan`], which is launched. A stream [keeps](kept_plans) what
+//! [`tuning_file`] is chosen before theirs. The result is a [`Plan`], which is launched. A stream [keeps](plan_cache) what
 //! was chosen. [`epilogue`] describes what is fused with the product. If a kernel cannot fuse it, a second kernel makes C
 //! of the GEMM's [`partials`].
 
@@ -13,10 +13,10 @@ mod epilogue;
 mod families;
 mod gated;
 mod indexed_rows;
-mod kept_plans;
 mod operand;
 mod partials;
 mod plan;
+mod plan_cache;
 mod precision;
 mod problem;
 mod races;

@@ -90,7 +90,7 @@ struct RunArgs {
     /// Measure the baselines alone.
     #[arg(long)]
     baselines: bool,
-    /// Measure cutlet's kernel instances too. Hopeless ones are not timed in rounds: results have the time of a look
+    /// Measure cutlet's kernel instances too. Slow ones are not timed in rounds: results have the time of a screening
     /// at each. With NAMES, separated by commas, only instances whose names contain one of them.
     #[arg(
         long,

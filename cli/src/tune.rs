@@ -204,7 +204,7 @@ impl Tuner<'_> {
         Ok(summary)
     }
 
-    /// Checks and times the kernels of a problem, except hopeless ones by a look.
+    /// Checks and times the kernels of a problem, except slow ones, by a screening.
     fn outcome(&mut self, key: &ProblemKey) -> Result<Outcome, Error> {
         let TuneCase {
             key,

@@ -17,8 +17,8 @@ const OTHER_FAMILIES: [&str; 2] = ["mma_", "gemv_"];
 const TMA_UNIT: u64 = 8;
 /// Instances that take longer than this multiple of the fastest are left out.
 const MOST: f64 = 1.6;
-/// The roles of instances that were timed in rounds, and of those by a look.
-const ROLES: [&str; 2] = ["instance", "look"];
+/// The roles of instances that were timed in rounds, and of those by a screening.
+const ROLES: [&str; 2] = ["instance", "screened"];
 
 /// Instances, without the element type, and their microseconds.
 type Times = Vec<(String, f64)>;
@@ -279,7 +279,7 @@ gemm,own,bf16,1,8,16,nt,,bf16_b,instance,3.5
 gemm,own,bf16,1,8,16,nt,,bf16_a,instance,3
 gemm,own,bf16,1,8,16,nt,,mma_bf16_a,instance,3.1
 gemm,own,bf16,1,8,16,nt,,bf16_c,instance,5
-gemm,own,bf16,1,8,16,nt,,bf16_d,look,4.5
+gemm,own,bf16,1,8,16,nt,,bf16_d,screened,4.5
 ";
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaStream, CudaView, CudaViewMut, DeviceSlice, SyncOnDrop};
 use cutlet_device::DeviceData;
 
-use crate::home::Home;
+use crate::binding::Binding;
 use crate::{Device, Error, Result, Stream, View, ViewMut};
 
 /// A cudarc view (`CudaSlice::as_view`, `CudaSlice::slice`) borrowed for reading in its own stream.
@@ -65,7 +65,7 @@ impl<'a, T: DeviceData> Borrowed<'a, T> {
         // work, and only the stream may use the result. cudarc's events order its other streams.
         let view = unsafe { View::from_raw(stream.device(), address, len)? };
         Ok(Borrowed {
-            view: view.bound_to(Home::Stream(stream)),
+            view: view.bound_to(Binding::Stream(stream)),
             _until_drop: until_drop,
         })
     }
@@ -96,7 +96,7 @@ impl<'a, T: DeviceData> BorrowedMut<'a, T> {
         // SAFETY: as in `Borrowed::new`, and the view borrows the elements exclusively.
         let view = unsafe { ViewMut::from_raw(stream.device(), address, len)? };
         Ok(BorrowedMut {
-            view: view.bound_to(Home::Stream(stream)),
+            view: view.bound_to(Binding::Stream(stream)),
             _until_drop: until_drop,
         })
     }

@@ -9,9 +9,9 @@ use cudarc::driver::sys::{self, CUresult};
 use cutlet_device::DeviceData;
 use cutlet_simt::{Contents, LiveMemory};
 
+use crate::binding::Binding;
 use crate::device::{Device, Place};
 use crate::driver::{RelaxedCaptureMode, check};
-use crate::home::Home;
 use crate::{Error, Result, Stream};
 
 /// Alignment of every buffer in bytes, on the GPU and on the CPU.
@@ -97,7 +97,7 @@ impl<T: DeviceData> Buffer<T> {
     /// A view of all elements, for reading.
     pub fn view(&self) -> View<'_, T> {
         View {
-            home: Home::Device(&self.device),
+            binding: Binding::Device(&self.device),
             address: self.address,
             len: self.len,
             elements: PhantomData,
@@ -107,7 +107,7 @@ impl<T: DeviceData> Buffer<T> {
     /// A view of all elements, for writing.
     pub fn view_mut(&mut self) -> ViewMut<'_, T> {
         ViewMut {
-            home: Home::Device(&self.device),
+            binding: Binding::Device(&self.device),
             address: self.address,
             len: self.len,
             elements: PhantomData,
@@ -180,7 +180,7 @@ impl<T: DeviceData> fmt::Debug for Buffer<T> {
 /// Consecutive elements on a device, for reading: a shared slice of a [`Buffer`] or of memory with
 /// another owner.
 pub struct View<'a, T: DeviceData> {
-    home: Home<'a>,
+    binding: Binding<'a>,
     address: u64,
     len: usize,
     elements: PhantomData<&'a [T]>,
@@ -212,21 +212,21 @@ impl<'a, T: DeviceData> View<'a, T> {
     pub(crate) const unsafe fn of_allocation(device: &'a Device, address: u64, len: usize) -> Self {
         const { elements_fit::<T>() }
         View {
-            home: Home::Device(device),
+            binding: Binding::Device(device),
             address,
             len,
             elements: PhantomData,
         }
     }
 
-    /// The same elements, which may be used as `home` says.
-    pub(crate) fn bound_to(self, home: Home<'a>) -> Self {
-        View { home, ..self }
+    /// The same elements, which may be used as `binding` says.
+    pub(crate) fn bound_to(self, binding: Binding<'a>) -> Self {
+        View { binding, ..self }
     }
 
     /// The device that the memory is on.
     pub fn device(&self) -> &'a Device {
-        self.home.device()
+        self.binding.device()
     }
 
     /// Returns an error unless work in `stream` may use the elements, which `what` names in the error.
@@ -238,7 +238,7 @@ impl<'a, T: DeviceData> View<'a, T> {
     /// [`Error::WrongDevice`] if they are on another device, [`Error::WrongStream`] if they are bound to another
     /// stream, as a [`Scratch`](crate::Scratch) is.
     pub fn expect_usable_in(&self, stream: &Stream, what: impl FnOnce() -> String) -> Result<()> {
-        self.home.expect(stream, what)
+        self.binding.expect(stream, what)
     }
 
     /// Number of elements.
@@ -263,7 +263,7 @@ impl<'a, T: DeviceData> View<'a, T> {
     pub fn slice(&self, range: impl RangeBounds<usize>) -> Result<View<'a, T>> {
         let range = within(range, self.len)?;
         Ok(View {
-            home: self.home,
+            binding: self.binding,
             address: self.address + (range.start * size_of::<T>()) as u64,
             len: range.len(),
             elements: PhantomData,
@@ -285,7 +285,7 @@ impl<'a, T: DeviceData> View<'a, T> {
     /// ```
     pub fn cast<U: DeviceData>(self) -> Result<View<'a, U>> {
         Ok(View {
-            home: self.home,
+            binding: self.binding,
             address: self.address,
             len: cast_len::<T, U>(self.address, self.len)?,
             elements: PhantomData,
@@ -314,7 +314,7 @@ impl<T: DeviceData> fmt::Debug for View<'_, T> {
 /// Consecutive elements on a device, for writing: an exclusive slice of a [`Buffer`] or of memory
 /// with another owner.
 pub struct ViewMut<'a, T: DeviceData> {
-    home: Home<'a>,
+    binding: Binding<'a>,
     address: u64,
     len: usize,
     elements: PhantomData<&'a mut [T]>,
@@ -343,21 +343,21 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     pub(crate) const unsafe fn of_allocation(device: &'a Device, address: u64, len: usize) -> Self {
         const { elements_fit::<T>() }
         ViewMut {
-            home: Home::Device(device),
+            binding: Binding::Device(device),
             address,
             len,
             elements: PhantomData,
         }
     }
 
-    /// The same elements, which may be used as `home` says.
-    pub(crate) fn bound_to(self, home: Home<'a>) -> Self {
-        ViewMut { home, ..self }
+    /// The same elements, which may be used as `binding` says.
+    pub(crate) fn bound_to(self, binding: Binding<'a>) -> Self {
+        ViewMut { binding, ..self }
     }
 
     /// The device that the memory is on.
     pub fn device(&self) -> &'a Device {
-        self.home.device()
+        self.binding.device()
     }
 
     /// Returns an error unless work in `stream` may use the elements, which `what` names in the error.
@@ -369,7 +369,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     /// [`Error::WrongDevice`] if they are on another device, [`Error::WrongStream`] if they are bound to another
     /// stream, as a [`Scratch`](crate::Scratch) is.
     pub fn expect_usable_in(&self, stream: &Stream, what: impl FnOnce() -> String) -> Result<()> {
-        self.home.expect(stream, what)
+        self.binding.expect(stream, what)
     }
 
     /// Number of elements.
@@ -390,7 +390,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     /// The same elements, for reading.
     pub fn view(&self) -> View<'_, T> {
         View {
-            home: self.home,
+            binding: self.binding,
             address: self.address,
             len: self.len,
             elements: PhantomData,
@@ -400,7 +400,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     /// The same elements, for writing, with a shorter lifetime.
     pub fn reborrow(&mut self) -> ViewMut<'_, T> {
         ViewMut {
-            home: self.home,
+            binding: self.binding,
             address: self.address,
             len: self.len,
             elements: PhantomData,
@@ -433,7 +433,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     pub fn split_at(self, middle: usize) -> Result<(ViewMut<'a, T>, ViewMut<'a, T>)> {
         let range = within(middle.., self.len)?;
         let part = |start: usize, len: usize| ViewMut {
-            home: self.home,
+            binding: self.binding,
             address: self.address + (start * size_of::<T>()) as u64,
             len,
             elements: PhantomData,
@@ -447,7 +447,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     /// [`Error::BadPointer`] if the address is not aligned for `U`.
     pub fn cast<U: DeviceData>(self) -> Result<ViewMut<'a, U>> {
         Ok(ViewMut {
-            home: self.home,
+            binding: self.binding,
             address: self.address,
             len: cast_len::<T, U>(self.address, self.len)?,
             elements: PhantomData,

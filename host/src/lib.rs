@@ -32,6 +32,7 @@
 //!   drivers from CUDA 12.0 on work.
 
 mod args;
+mod binding;
 mod borrowed;
 mod buffer;
 mod capture;
@@ -49,8 +50,6 @@ mod gpu_event;
 mod gpu_stream;
 mod graph;
 mod grid;
-mod home;
-mod kept;
 mod launch;
 mod limits;
 mod lock;
@@ -61,6 +60,7 @@ mod scratch;
 mod scratch_pool;
 mod stream;
 mod stream_memory;
+mod stream_state;
 mod tensor_map;
 mod topology;
 

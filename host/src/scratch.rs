@@ -6,11 +6,11 @@ use std::sync::Arc;
 use cudarc::driver::CudaStream;
 use cutlet_device::DeviceData;
 
+use crate::binding::Binding;
 use crate::buffer::{elements_fit, too_large};
 use crate::device::Place;
 use crate::foreign_capture::ForeignCapture;
 use crate::gpu::Gpu;
-use crate::home::Home;
 use crate::lock::lock;
 use crate::scratch_pool::Block;
 use crate::stream::Queue;
@@ -156,7 +156,7 @@ impl<T: DeviceData> Scratch<'_, T> {
         // SAFETY: the memory has that many elements while `self` is borrowed. It is freed after the stream's earlier
         // work, and only the stream may use it.
         let view = unsafe { View::of_allocation(self.stream.device(), address, len) };
-        view.bound_to(Home::Stream(self.stream))
+        view.bound_to(Binding::Stream(self.stream))
     }
 
     /// A view of all elements, for writing.
@@ -164,7 +164,7 @@ impl<T: DeviceData> Scratch<'_, T> {
         let (address, len) = self.place();
         // SAFETY: as in `view`, and `self` is borrowed exclusively.
         let view = unsafe { ViewMut::of_allocation(self.stream.device(), address, len) };
-        view.bound_to(Home::Stream(self.stream))
+        view.bound_to(Binding::Stream(self.stream))
     }
 
     fn place(&self) -> (u64, usize) {

@@ -16,8 +16,8 @@ use crate::driver::{RelaxedCaptureMode, check};
 use crate::gpu::Gpu;
 use crate::gpu_event::GpuEvent;
 use crate::gpu_stream::GpuStream;
-use crate::kept::Kept;
 use crate::stream_memory::StreamMemory;
+use crate::stream_state::StreamState;
 use crate::{Buffer, Device, Error, Result};
 
 /// A queue of work on a device: launches, copies and fills run in the order of their calls.
@@ -45,7 +45,7 @@ pub struct Stream {
     memory: StreamMemory,
     /// The capture that the stream was made for.
     capture: Option<Weak<Capture>>,
-    kept: Kept,
+    state: StreamState,
 }
 
 pub(crate) enum Queue {
@@ -86,7 +86,7 @@ impl Stream {
             queue,
             memory,
             capture,
-            kept: Kept::default(),
+            state: StreamState::default(),
         }
     }
 
@@ -259,13 +259,13 @@ impl Stream {
     /// struct Names(Mutex<Vec<String>>);
     ///
     /// let stream = cutlet_host::Device::auto().stream()?;
-    /// stream.kept::<Names>().0.lock().unwrap().push("scale".to_string());
-    /// assert_eq!(*stream.kept::<Names>().0.lock().unwrap(), ["scale"]);
+    /// stream.state::<Names>().0.lock().unwrap().push("scale".to_string());
+    /// assert_eq!(*stream.state::<Names>().0.lock().unwrap(), ["scale"]);
     /// # Ok(()) }
     /// ```
     #[must_use]
-    pub fn kept<V: Default + Send + Sync + 'static>(&self) -> Arc<V> {
-        self.kept.value()
+    pub fn state<V: Default + Send + Sync + 'static>(&self) -> Arc<V> {
+        self.state.value()
     }
 
     /// Words in device memory that the stream keeps. The first call with a key uploads the words of `make`. Later calls

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
-use crate::kept::Kept;
 use crate::lock::lock;
 use crate::scratch_pool::{Block, IdleBlocks};
+use crate::stream_state::StreamState;
 use crate::{Buffer, Result};
 
 /// The memory of a stream. That of a capture's stream lives as long as the graph.
@@ -105,7 +105,7 @@ impl CaptureMemory {
 
 /// Words that a stream keeps, by their keys: a map for each type of key.
 #[derive(Default)]
-pub(crate) struct ResidentWords(Kept);
+pub(crate) struct ResidentWords(StreamState);
 
 /// Words by keys of a type.
 type WordsBy<Key> = Mutex<HashMap<Key, Arc<Buffer<u32>>>>;

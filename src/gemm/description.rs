@@ -9,9 +9,9 @@ use super::choice::decomposition::SEPARATOR;
 use super::epilogue::{Activation, Bias, EpilogueArgs};
 use super::families::{self, KernelFamily};
 use super::indexed_rows::RowIndices;
-use super::kept_plans;
 use super::operand::Operand;
 use super::plan::{self, Plan};
+use super::plan_cache;
 use super::precision::Precision;
 use super::problem::{Problem, Sizes};
 use super::registry::{self, Choice, Fused, IndexedOperand, KernelQuery};
@@ -334,7 +334,7 @@ impl<T: Element<D>, D: DeviceData> Gemm<'_, T, D> {
     pub fn run(&mut self, stream: &Stream) -> Result<()> {
         let choice = self.choice;
         let problem = Problem::new(stream, self)?;
-        let chosen = kept_plans::kept_or(stream, &problem, choice, || {
+        let chosen = plan_cache::cached_or(stream, &problem, choice, || {
             plan::choose(stream, &problem, choice)
         })?;
         match chosen {

@@ -60,7 +60,7 @@ pub struct EpilogueArgs<'a, D: DeviceData> {
     pub bias: Option<Bias<'a, D>>,
     pub residual: Option<Matrix<'a, D>>,
     pub activation: Option<Activation>,
-    /// The gate, if the product's columns are gates and ups by turns. C has half as many columns.
+    /// The gate, if the product's columns are interleaved gates and ups. C has half as many columns.
     pub gate: Option<Gate<D>>,
 }
 

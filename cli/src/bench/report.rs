@@ -132,7 +132,7 @@ fn table(results: &Results, of: &str) -> String {
     for (result, measured) in rows {
         text += &row(result, measured);
         text += &sustained(result, measured);
-        text += &asides(measured);
+        text += &alternatives(measured);
     }
     text
 }
@@ -194,11 +194,11 @@ fn sustained(result: &RowResult, measured: &Measured) -> String {
 }
 
 /// Lines of other computations and of kernel instances.
-fn asides(measured: &Measured) -> String {
-    let asides = measured
+fn alternatives(measured: &Measured) -> String {
+    let alternatives = measured
         .contestants
         .iter()
-        .filter(|figures| matches!(figures.role, Role::Aside | Role::Instance));
+        .filter(|figures| matches!(figures.role, Role::Alternative | Role::Instance));
     let line = |figures: &Figures| {
         let (speed, time) = (figure(figures.speed), figure(figures.microseconds.median));
         format!(
@@ -206,7 +206,7 @@ fn asides(measured: &Measured) -> String {
             figures.name
         )
     };
-    asides.map(line).collect()
+    alternatives.map(line).collect()
 }
 
 fn left_out(results: &Results) -> String {
@@ -277,7 +277,7 @@ fn samples(protocol: &Protocol) -> String {
         None => "Short runs".to_string(),
     };
     format!(
-        "A sample has as many runs as the slowest contestant does in {} ms, by a first look, and at least {} unless \
+        "A sample has as many runs as the slowest contestant does in {} ms, by a first screening, and at least {} unless \
          they take too long. Graphs may hold fewer, and a faster contestant's sample is shorter. Before each sample, \
          the device rests for {} ms{of_last}. Runs go through sets of buffers, so that 256 MiB of other data lie \
          between two uses of a buffer. {short} are replayed from CUDA graphs. ",
@@ -300,7 +300,7 @@ fn choice(choice: Option<Choice>) -> String {
     } = choice;
     format!(
         "The baseline of a GEMM is the fastest of cuBLASLt's {algorithms} first algorithms with {} MiB of workspace. \
-         The {finalists} best by a look at each and the default are timed in every round, but from the third on only \
+         The {finalists} best by a screening of each and the default are timed in every round, but from the third on only \
          those that take at most {cutoff} times as long as the fastest.",
         workspace_bytes >> 20
     )

@@ -92,7 +92,7 @@ pub enum Outcome {
 /// The figures of a problem.
 #[derive(Clone, Debug)]
 pub struct Measured {
-    /// The contestants that were timed: cutlet, the baseline, the baseline library's default, instances and asides.
+    /// The contestants that were timed: cutlet, the baseline, the baseline library's default, instances and alternatives.
     pub contestants: Vec<Figures>,
     /// cutlet's speed over the baseline's, round by round.
     pub ratio: Option<Spread>,

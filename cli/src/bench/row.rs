@@ -101,8 +101,8 @@ impl Bench<'_> {
         if let Some(default) = default {
             baselines.add(case, default)?;
         }
-        let asides = self.timer.finalists(case, Role::Aside, 1)?;
-        let passed_over = [&baselines, &asides].into_iter();
+        let alternatives = self.timer.finalists(case, Role::Alternative, 1)?;
+        let passed_over = [&baselines, &alternatives].into_iter();
         let passed_over = passed_over
             .flat_map(|them| them.passed_over.iter().map(|(_, why)| why.clone()))
             .collect();
@@ -121,7 +121,7 @@ impl Bench<'_> {
             ours,
             default,
             baselines: baselines.numbers,
-            asides: asides.numbers,
+            alternatives: alternatives.numbers,
             instances,
             passed_over,
             check,
@@ -146,9 +146,9 @@ struct Contenders {
     ours: Vec<usize>,
     /// The library's default.
     default: Option<usize>,
-    /// There is at least one. The first took least in a look.
+    /// There is at least one. The first took least in a screening.
     baselines: Vec<usize>,
-    asides: Vec<usize>,
+    alternatives: Vec<usize>,
     instances: Finalists,
     /// Why others are not timed.
     passed_over: Vec<String>,
@@ -161,11 +161,11 @@ impl Contenders {
         let Self {
             ours,
             baselines,
-            asides,
+            alternatives,
             instances,
             ..
         } = self;
-        [ours, baselines, asides, &instances.numbers]
+        [ours, baselines, alternatives, &instances.numbers]
             .map(Vec::as_slice)
             .concat()
     }
@@ -229,14 +229,14 @@ impl Compared {
     }
 
     fn measured(self, row: &Row, case: &dyn Case, telemetry: Option<Telemetry>) -> Measured {
-        let looks = &self.contenders.instances.looks;
+        let screened = &self.contenders.instances.screened;
         let timed = self
             .times
             .iter()
             .map(|times| self.figures(row, case, times));
         Measured {
             contestants: timed
-                .chain(figures_of_looks(row, case, looks, &self.times))
+                .chain(figures_of_screened(row, case, screened, &self.times))
                 .collect(),
             ratio: self.ratio(|times| &times.rounds),
             sustained_ratio: self.ratio(|times| &times.sustained),
@@ -283,34 +283,34 @@ fn figures(row: &Row, case: &dyn Case, times: &Times) -> Figures {
     }
 }
 
-/// The figures of instances that were looked at, but not timed. Those that were timed tell by how much a look errs: its
+/// The figures of instances that were screened, but not timed. Those that were timed tell by how much a screening errs: its
 /// first run follows no other.
-fn figures_of_looks(
+fn figures_of_screened(
     row: &Row,
     case: &dyn Case,
-    looks: &[(usize, f64)],
+    screened: &[(usize, f64)],
     times: &[Times],
 ) -> Vec<Figures> {
     let timed = |contestant| times_of(contestant, times);
-    let errors = looks.iter().filter_map(|&(contestant, look)| {
-        Some(Spread::of(&timed(contestant)?.rounds).median - look)
+    let errors = screened.iter().filter_map(|&(contestant, screening)| {
+        Some(Spread::of(&timed(contestant)?.rounds).median - screening)
     });
     let errors: Vec<f64> = errors.collect();
     if errors.is_empty() {
         return Vec::new();
     }
     let error = Spread::of(&errors).median;
-    let others = looks
+    let others = screened
         .iter()
         .filter(|(contestant, _)| timed(*contestant).is_none());
-    let figures = others.map(|&(contestant, look)| Figures {
-        role: Role::Look,
+    let figures = others.map(|&(contestant, screening)| Figures {
+        role: Role::Screened,
         ..figures(
             row,
             case,
             &Times {
                 contestant,
-                rounds: vec![look + error],
+                rounds: vec![screening + error],
                 sustained: Vec::new(),
                 graph_runs: None,
             },
@@ -460,25 +460,25 @@ mod tests {
             sustained: Vec::new(),
             graph_runs: None,
         };
-        let looks = [(0, 5.0), (1, 5.5), (3, 9.0)];
+        let screened = [(0, 5.0), (1, 5.5), (3, 9.0)];
         let times = [timed(0, 4.75), timed(1, 5.25)];
-        let found = figures_of_looks(&row, &case, &looks, &times);
+        let found = figures_of_screened(&row, &case, &screened, &times);
         let [figures] = found.as_slice() else {
             panic!("{found:?}");
         };
         assert_eq!(figures.name, "instance 3");
-        assert_eq!(figures.role, Role::Look);
+        assert_eq!(figures.role, Role::Screened);
         assert_eq!(figures.microseconds, Spread::of(&[8.75]));
-        assert!(figures_of_looks(&row, &case, &looks, &[]).is_empty());
+        assert!(figures_of_screened(&row, &case, &screened, &[]).is_empty());
     }
 
-    /// cutlet, an instance, two baselines and an aside.
+    /// cutlet, an instance, two baselines and an alternative.
     const ALL: [Role; 5] = [
         Role::Cutlet,
         Role::Instance,
         Role::Baseline,
         Role::Baseline,
-        Role::Aside,
+        Role::Alternative,
     ];
 
     #[test]

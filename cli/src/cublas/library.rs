@@ -138,7 +138,7 @@ fn search() -> Result<Library, CublasError> {
                 .find_map(|folder| open_folder(folder))
         })
         .ok_or_else(|| CublasError::Missing {
-            found: "it is not where the system's loader looks, not in a CUDA toolkit and not \
+            found: "it is not where the system's loader screened, not in a CUDA toolkit and not \
                     among Python's packages"
                 .to_string(),
         })

@@ -70,10 +70,10 @@ pub enum Role {
     Baseline,
     /// One of the kernel instances that cutlet chooses from.
     Instance,
-    /// Such an instance that was not timed in rounds, by its second look.
-    Look,
+    /// Such an instance that was not timed in rounds, by its second screening.
+    Screened,
     /// Another computation, shown beside the baseline. Only the fastest is shown.
-    Aside,
+    Alternative,
 }
 
 impl Role {
@@ -83,14 +83,14 @@ impl Role {
             Role::Cutlet => "cutlet",
             Role::Baseline => "baseline",
             Role::Instance => "instance",
-            Role::Look => "look",
-            Role::Aside => "aside",
+            Role::Screened => "screened",
+            Role::Alternative => "alternative",
         }
     }
 
     /// Whether it is cutlet's own. The row fails if such a contestant fails or is wrong; others are passed over.
     pub fn is_ours(self) -> bool {
-        matches!(self, Role::Cutlet | Role::Instance | Role::Look)
+        matches!(self, Role::Cutlet | Role::Instance | Role::Screened)
     }
 }
 

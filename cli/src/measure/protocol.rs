@@ -14,7 +14,7 @@ pub struct Protocol {
     /// Rounds. In each, every contestant is sampled twice, in an order and its reverse.
     #[serde(deserialize_with = "at_least_one")]
     pub rounds: usize,
-    /// A sample has as many runs as the slowest contestant does in this many milliseconds, by a first look. It has at
+    /// A sample has as many runs as the slowest contestant does in this many milliseconds, by a first screening. It has at
     /// least one run, and in a graph at most as many as the graph holds. A faster contestant's sample is shorter.
     #[serde(deserialize_with = "zero_or_more")]
     pub sample_milliseconds: f64,
@@ -73,7 +73,7 @@ pub struct Choice {
     pub workspace_bytes: usize,
     /// How many algorithms are timed in every round, beside the default. The one with the least median is the baseline.
     pub finalists: usize,
-    /// From the third on, contestants that take more than this multiple of the fastest in the first look are not timed.
+    /// From the third on, contestants that take more than this multiple of the fastest in the first screening are not timed.
     #[serde(deserialize_with = "positive")]
     pub cutoff: f64,
 }

@@ -1,4 +1,4 @@
-//! The timer: it looks at contestants, chooses the finalists, and samples these against each other in rounds.
+//! The timer: it screens contestants, chooses the finalists, and samples these against each other in rounds.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use super::stopwatch::{Events, Stopwatch};
 
 /// The most runs of a graph, unless there are more sets.
 const GRAPH_RUNS: usize = 1024;
-/// The first look at a contestant is the median of this many runs: a single run may be an outlier.
-const LOOKS: usize = 3;
-/// Where runs will be timed inside graphs, a second look is the median of graphs of so many runs. The time of a single
+/// The first screening of a contestant is the median of this many runs: a single run may be an outlier.
+const SCREENING_RUNS: usize = 3;
+/// Where runs will be timed inside graphs, a second screening is the median of graphs of so many runs. The time of a single
 /// run has its start and its end, and contestants may differ in these alone. In a graph, they overlap other runs.
 const RUNS_OF_LOOK: usize = 32;
-/// There is no second look at contestants that took more than this multiple of the fastest in the first one.
+/// There is no second screening at contestants that took more than this multiple of the fastest in the first one.
 const SECOND_LOOK: f64 = 2.0;
 /// Samples are not made longer than this for the sake of enough runs, so that they stay bursts.
 const LONGEST: Duration = Duration::from_millis(25);
@@ -68,8 +68,8 @@ struct Rest {
 pub struct Finalists {
     /// Their numbers, the fastest first.
     pub numbers: Vec<usize>,
-    /// The numbers of those of which there was a second look, with its microseconds.
-    pub looks: Vec<(usize, f64)>,
+    /// The numbers of those of which there was a second screening, with its microseconds.
+    pub screened: Vec<(usize, f64)>,
     /// The numbers of contestants that do not run or are wrong, with the reason.
     pub passed_over: Vec<(usize, String)>,
 }
@@ -141,21 +141,21 @@ impl<'a> Timer<'a> {
         Ok(Spread::of(&times))
     }
 
-    /// At most `most` contestants of a role that may be its fastest, by a look or two at each. Contestants that are
+    /// At most `most` contestants of a role that may be its fastest, by a screening or two at each. Contestants that are
     /// wrong or do not run are passed over and do not count.
     ///
     /// # Errors
     /// If a contestant of cutlet's does not run, or the device fails.
     pub fn finalists(&mut self, case: &mut dyn Case, role: Role, most: usize) -> Result<Finalists> {
-        let mut looks = Vec::new();
+        let mut screened = Vec::new();
         let mut finalists = Finalists {
             numbers: Vec::new(),
-            looks: Vec::new(),
+            screened: Vec::new(),
             passed_over: Vec::new(),
         };
         for contestant in of_role(case.contestants(), role) {
-            match self.look(case, contestant, LOOKS) {
-                Ok(time) => looks.push((time, contestant)),
+            match self.screen(case, contestant, SCREENING_RUNS) {
+                Ok(time) => screened.push((time, contestant)),
                 // The instance is for other operands, which its name does not tell: it is no contestant here.
                 Err(Error::Cutlet(cutlet::Error::Instance { .. })) => {}
                 Err(found) => {
@@ -169,15 +169,15 @@ impl<'a> Timer<'a> {
                 }
             }
         }
-        if self.look_again(case, &mut looks)? {
-            let looks = looks
+        if self.screen_again(case, &mut screened)? {
+            let screened = screened
                 .iter()
                 .map(|(time, contestant)| (*contestant, time * 1e6));
-            finalists.looks = looks.collect();
+            finalists.screened = screened.collect();
         }
-        looks.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        screened.sort_by(|(a, _), (b, _)| a.total_cmp(b));
         let mut longest = f64::INFINITY;
-        for (time, contestant) in looks {
+        for (time, contestant) in screened {
             let is_far = finalists.numbers.len() > 1 && time > longest;
             if finalists.numbers.len() == most || is_far {
                 break;
@@ -256,18 +256,22 @@ impl<'a> Timer<'a> {
         Ok(self.stream.synchronize()?)
     }
 
-    /// Looks again at contestants whose runs will be timed inside graphs. The fastest time of the first look decides.
-    /// Returns whether it looked.
-    fn look_again(&mut self, case: &mut dyn Case, looks: &mut Vec<(f64, usize)>) -> Result<bool> {
-        let least = looks
+    /// Screens contestants again whose runs will be timed inside graphs. The fastest time of the first screening decides.
+    /// Returns whether it did.
+    fn screen_again(
+        &mut self,
+        case: &mut dyn Case,
+        screened: &mut Vec<(f64, usize)>,
+    ) -> Result<bool> {
+        let least = screened
             .iter()
             .map(|(time, _)| *time)
             .fold(f64::INFINITY, f64::min);
         if self.blocker.is_none() || least >= GRAPH_BELOW * 1e-6 {
             return Ok(false);
         }
-        looks.retain(|(time, _)| *time <= SECOND_LOOK * least);
-        for (time, contestant) in looks {
+        screened.retain(|(time, _)| *time <= SECOND_LOOK * least);
+        for (time, contestant) in screened {
             *time = self.look_in_graph(case, *contestant)?;
         }
         Ok(true)
@@ -280,11 +284,11 @@ impl<'a> Timer<'a> {
             graph: Some(self.record(case, contestant, RUNS_OF_LOOK)?),
             runs: RUNS_OF_LOOK,
         };
-        self.median(case, &several, LOOKS)
+        self.median(case, &several, SCREENING_RUNS)
     }
 
     /// Seconds that one run takes, roughly: the median of `runs`, after one that is not timed.
-    fn look(&mut self, case: &mut dyn Case, contestant: usize, runs: usize) -> Result<f64> {
+    fn screen(&mut self, case: &mut dyn Case, contestant: usize, runs: usize) -> Result<f64> {
         let once = Ready {
             contestant,
             graph: None,
@@ -313,12 +317,12 @@ impl<'a> Timer<'a> {
         contestants: &[usize],
         protocol: &Protocol,
     ) -> Result<Vec<Ready>> {
-        let looks: Vec<f64> = contestants
+        let screened: Vec<f64> = contestants
             .iter()
-            .map(|&contestant| self.look(case, contestant, 1))
+            .map(|&contestant| self.screen(case, contestant, 1))
             .collect::<Result<_>>()?;
-        let least = looks.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = looks.iter().copied().fold(0.0, f64::max);
+        let least = screened.iter().copied().fold(f64::INFINITY, f64::min);
+        let most = screened.iter().copied().fold(0.0, f64::max);
         let in_time = |length: f64| (length / most.max(1e-9)).ceil().max(1.0) as usize;
         let few = protocol.sample_runs.min(in_time(LONGEST.as_secs_f64()));
         let runs = in_time(protocol.sample_milliseconds * 1e-3).max(few);
@@ -561,7 +565,7 @@ mod tests {
             .iter()
             .map(|&(contestant, _)| contestant)
             .collect();
-        // A look at each contestant, in two runs, precedes the rounds.
+        // A screening of each contestant, in two runs, precedes the rounds.
         assert_eq!(order[..4], [0, 0, 1, 1]);
         assert_eq!(order[4..], [0, 1, 1, 0].repeat(5));
         let sets: Vec<usize> = case.runs.iter().map(|&(_, set)| set).collect();
@@ -605,13 +609,13 @@ mod tests {
 
     #[test]
     fn the_fastest_of_a_role_are_finalists() {
-        // The look is the median of the three runs after the first.
+        // The screening is the median of the three runs after the first.
         let setting = on_cpu();
         let (mut timer, mut case) = noted(
             &setting,
             &[
                 (Role::Cutlet, &[1]),
-                (Role::Aside, &[1]),
+                (Role::Alternative, &[1]),
                 (Role::Baseline, &[1, 5, 14]),
                 (Role::Baseline, &[1, 13]),
                 (Role::Baseline, &[1, 12, 40, 12]),

@@ -9,6 +9,7 @@
 //! | `loader` | the copies |
 //! | `kernel` | the kernel |
 //! | `named_rows` | the kernel for rows of tables |
+//! | `storage` | what a block keeps in shared memory |
 //! | `store` | from accumulators to C, through shared memory |
 //! | [`instance`] | what the host knows of a kernel |
 //!
@@ -22,9 +23,11 @@ mod kernel;
 mod loader;
 mod named_rows;
 pub mod staging;
+mod storage;
 mod store;
 
 pub use args::{MultistageArgs, NamedOperands};
-pub use config::{Config, Product, Storage};
+pub use config::{Config, Product};
 pub use kernel::gemm;
 pub use named_rows::named_rows_gemm;
+pub use storage::Storage;

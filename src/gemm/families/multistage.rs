@@ -9,7 +9,8 @@ use cutlet_host::{Function, LaunchArgs, Stream};
 use cutlet_kernels::gemm::epilogue::{
     Accumulator, ElementC, Epilogue, Fused, FusedWithOld, Scale, Then,
 };
-use cutlet_kernels::gemm::multistage::instance::{self, Read};
+use cutlet_kernels::gemm::multistage::instance;
+use cutlet_kernels::gemm::multistage::staging::Read;
 use cutlet_kernels::gemm::multistage::{MultistageArgs, NamedOperands};
 use cutlet_kernels::gemm::named_rows::NamedRows;
 use cutlet_layout_core::{Divisor, Raster};

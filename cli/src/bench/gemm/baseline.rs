@@ -22,7 +22,7 @@ pub enum Baseline<'a, T: Types> {
         /// The same computation as cutlet's.
         same: Box<Matmul<'a, T::In, T::Out>>,
         /// Another computation to be shown beside, if there is one.
-        aside: Option<Box<Matmul<'a, T::In, T::Out>>>,
+        alternative: Option<Box<Matmul<'a, T::In, T::Out>>>,
     },
     /// Three loops over operands in host memory.
     Plain(Plain<T::Out>),
@@ -59,15 +59,15 @@ impl<'a, T: Types> Baseline<'a, T> {
             Ok(same) => same,
             Err(error) => return Ok(Err(error.absence()?)),
         };
-        let aside = match T::ASIDE.map(matmul).transpose() {
-            Ok(aside) => aside,
-            // A library that does not support the other computation has no aside.
+        let alternative = match T::ALTERNATIVE.map(matmul).transpose() {
+            Ok(alternative) => alternative,
+            // A library that does not support the other computation has no alternative.
             Err(error) => {
                 error.absence()?;
                 None
             }
         };
-        Ok(Ok(Baseline::CublasLt { same, aside }))
+        Ok(Ok(Baseline::CublasLt { same, alternative }))
     }
 
     /// The baseline's contestants.
@@ -79,10 +79,12 @@ impl<'a, T: Types> Baseline<'a, T> {
             })
         };
         match self {
-            Baseline::CublasLt { same, aside } => {
-                let beside = aside.as_ref().map_or(0, |aside| aside.algorithms());
+            Baseline::CublasLt { same, alternative } => {
+                let beside = alternative
+                    .as_ref()
+                    .map_or(0, |alternative| alternative.algorithms());
                 all("cuBLASLt", same.algorithms(), Role::Baseline)
-                    .chain(all("cuBLASLt, f32 sums,", beside, Role::Aside))
+                    .chain(all("cuBLASLt, f32 sums,", beside, Role::Alternative))
                     .collect()
             }
             Baseline::Plain(_) => vec![Contestant {
@@ -102,9 +104,9 @@ impl<'a, T: Types> Baseline<'a, T> {
         mut c: ViewMut<'_, T::Out>,
     ) -> Result<()> {
         match self {
-            Baseline::CublasLt { same, aside } => match aside {
-                Some(aside) if pick >= same.algorithms() => {
-                    Ok(aside.run(stream, pick - same.algorithms(), a, b, &mut c)?)
+            Baseline::CublasLt { same, alternative } => match alternative {
+                Some(alternative) if pick >= same.algorithms() => {
+                    Ok(alternative.run(stream, pick - same.algorithms(), a, b, &mut c)?)
                 }
                 _ => Ok(same.run(stream, pick, a, b, &mut c)?),
             },

@@ -23,7 +23,7 @@ pub trait Types: 'static {
     /// The baseline's way of computing the same.
     const COMPUTE: Compute;
     /// Another computation of the baseline library, to be shown beside.
-    const ASIDE: Option<Compute> = None;
+    const ALTERNATIVE: Option<Compute> = None;
     /// cutlet's GEMM `C = A·B`, if there is one.
     const KERNEL: Option<Kernel<Self>>;
 
@@ -163,14 +163,14 @@ impl Types for Bf16 {
     const INSTANCES: Instances = exact::<bf16, bf16>;
 }
 
-/// fp8 (e4m3) in, bf16 out. The baseline accumulates as the tensor cores do, and in f32 for the aside.
+/// fp8 (e4m3) in, bf16 out. The baseline accumulates as the tensor cores do, and in f32 for the alternative.
 pub struct E4m3;
 impl Types for E4m3 {
     type In = F8E4M3;
     type Out = bf16;
     const DTYPE: Dtype = Dtype::E4m3;
     const COMPUTE: Compute = Compute::FastF8;
-    const ASIDE: Option<Compute> = Some(Compute::F32);
+    const ALTERNATIVE: Option<Compute> = Some(Compute::F32);
     const KERNEL: Option<Kernel<Self>> = None;
 }
 

@@ -248,7 +248,7 @@ impl<'a, T: Element> MovementCase<'a, T> {
         let mut check = Check::new(0.0);
         if wrong > 0 {
             check.fail(format!(
-                "{wrong} of {} rows that were looked at are wrong",
+                "{wrong} of {} rows that were screened are wrong",
                 expected.rows().count()
             ));
         }

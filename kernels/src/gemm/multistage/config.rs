@@ -1,18 +1,11 @@
 //! What the type of a multistage kernel says.
 
-use core::marker::PhantomData;
+use cutlet_device::{ThreadGroup, ThreadIdx};
+use cutlet_layout_core::{Fragment, FragmentLayout, StaticLayout, ThreadValue};
 
-use cutlet_device::{Shared, SharedStorage, SharedUnion, ThreadGroup, ThreadIdx};
-use cutlet_layout_core::{Fixed, Fragment, FragmentLayout, StaticLayout, Tensor, ThreadValue};
-
-use super::staging::{Staging, StridedMajor};
-use super::store::SubtileStorage;
+use super::staging::{StageTile, Staging, StridedMajor};
 use crate::gemm::config::{StageCount, TileShape};
 use crate::gemm::epilogue::Accumulator;
-
-/// A stage's tile of an operand, as (mn, k).
-pub type StageTile<S> =
-    Tensor<Shared<<S as Staging>::Element>, Fixed<<S as Staging>::Layout, <S as Staging>::Swizzle>>;
 
 /// The configuration of a kernel.
 pub trait Config: Copy + 'static {
@@ -67,52 +60,6 @@ pub trait Product: ThreadGroup {
 
     /// Adds the product of a step to the accumulators.
     fn multiply(fragments: &Self::Fragments, accumulators: &mut Accumulators<Self>);
-}
-
-/// What a block keeps in shared memory: the stages of both operands, then the epilogue subtiles in their place.
-pub type Storage<C> = SharedUnion<Rings<C>, SubtileStorage<<C as Config>::Product>>;
-
-/// The stages of A, and those of B.
-pub type Rings<C> = (
-    StageRing<<C as Config>::A, <C as Config>::Stages>,
-    StageRing<<C as Config>::B, <C as Config>::Stages>,
-);
-
-/// The stages of an operand in shared memory. `N` is their number.
-pub struct StageRing<S: Staging, N> {
-    first: Shared<S::Element>,
-    stages: PhantomData<N>,
-}
-
-impl<S: Staging, N: StageCount> SharedStorage for StageRing<S, N> {
-    const BYTES: u32 = (N::STAGES * stage_elements::<S>() * size_of::<S::Element>()) as u32;
-    const ALIGN: u32 = 1024;
-
-    #[inline(always)]
-    fn at(address: u32) -> Self {
-        Self {
-            first: Shared::from_address(address),
-            stages: PhantomData,
-        }
-    }
-}
-
-impl<S: Staging, N> StageRing<S, N> {
-    /// The first element of the first stage.
-    #[inline(always)]
-    pub(super) fn first(&self) -> Shared<S::Element> {
-        self.first
-    }
-}
-
-/// Elements from a stage to the next: stages start at multiples of 1024 bytes, as swizzles need.
-pub(super) const fn stage_elements<S: Staging>() -> usize {
-    assert!(
-        !S::Layout::LAYOUT.maps_below_zero(),
-        "a stage begins with its layout's index 0"
-    );
-    let elements = S::Layout::LAYOUT.cosize() as usize;
-    elements.next_multiple_of(1024 / size_of::<S::Element>())
 }
 
 /// The elements of A and B.

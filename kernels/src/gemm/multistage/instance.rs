@@ -6,7 +6,7 @@ use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
 
 use super::args::MultistageArgs;
 use super::config::Config;
-use super::staging::Staging;
+use super::staging::{Read, Staging};
 use crate::gemm::config::TileShape;
 use crate::gemm::epilogue::ElementC;
 
@@ -19,17 +19,6 @@ pub type Arguments<T, D, Epi> = (
     MultistageArgs,
     Epi,
 );
-
-/// How a kernel reads an operand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Read {
-    /// Whether k is consecutive in memory. If not, m or n is.
-    pub k_major: bool,
-    /// Bytes that it reads at a time, at multiples of so many.
-    pub bytes: usize,
-    /// Whether lines must have whole vectors, because it reads none in part.
-    pub in_whole_vectors: bool,
-}
 
 /// The types of a kernel's operands, of C and of its epilogue.
 pub type Types<T, D, Epi> = PhantomData<fn() -> (T, D, Epi)>;

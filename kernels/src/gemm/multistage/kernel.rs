@@ -8,9 +8,10 @@ use cutlet_device::{Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, sync_t
 use cutlet_layout_core::{Divide, StaticLayout, each, tiles};
 
 use super::args::MultistageArgs;
-use super::config::{Acc, Accumulators, Config, Element, Product, Storage};
+use super::config::{Acc, Accumulators, Config, Element, Product};
 use super::loader::OperandLoader;
 use super::staging::{Matrix, Source, Staging, Start, StridedMajor};
+use super::storage::Storage;
 use super::store::{Place, SubtileStorage, TileOfC, store};
 use crate::gemm::config::{StageCount, TileShape};
 use crate::gemm::epilogue::{Accumulator, ElementC, Epilogue};

@@ -8,8 +8,10 @@ use core::marker::PhantomData;
 use cutlet_device::{Shared, ThreadGroup, ThreadIdx};
 use cutlet_layout_core::{Bound, Fixed, Layout, MatrixInner, StaticLayout, Tensor};
 
-use super::config::{StageTile, stage_elements};
-use super::staging::{Accesses, CopyThreads, GlobalMajor, Matrix, Operand, Staging, Start};
+use super::staging::{
+    Accesses, CopyThreads, GlobalMajor, Matrix, Operand, StageTile, Staging, Start,
+};
+use super::storage::stage_elements;
 
 /// Copies k-tiles of an operand, by a thread of the group `G`.
 pub(super) struct OperandLoader<S: Staging, G> {

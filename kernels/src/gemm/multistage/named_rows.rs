@@ -6,9 +6,10 @@ use cutlet_device::{Global, GlobalMut, Relaxed, ThreadGroup, ThreadIdx};
 use cutlet_layout_core::{Fragment, Gather, Partition, RowMajor, Tensor, ThreadValue, Width};
 
 use super::args::{MultistageArgs, NamedOperands};
-use super::config::{Acc, Accumulators, Config, Element, Storage};
+use super::config::{Acc, Accumulators, Config, Element};
 use super::kernel::{RowsOf, run};
 use super::staging::{Matrix, NamedMajor, Source, Staging, Start};
+use super::storage::Storage;
 use super::store::{
     Fours, PassValues, Place, RowsOfPass, SubtileStorage, TileOfC, ToGlobal, each_pass,
 };

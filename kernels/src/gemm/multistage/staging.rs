@@ -8,15 +8,12 @@
 //! | [`Transposed`] | through registers, 16 bytes at a time | K-major f32, to a stage in which mn is consecutive |
 
 use cutlet_device::tile::{KMajor, Major, MnMajor};
-use cutlet_device::{DeviceData, Global, ThreadGroup, ThreadIdx, ThreadsOf};
+use cutlet_device::{DeviceData, Global, Shared, ThreadGroup, ThreadIdx, ThreadsOf};
 use cutlet_layout_core::{
-    ColMajor, Coord, Engine, FragmentStorage, MatrixInner, Partition, RowMajor, StaticLayout,
-    StaticSwizzle, Strided, Tensor, ThreadValue,
+    ColMajor, Coord, Engine, Fixed, FragmentStorage, MatrixInner, Partition, RowMajor,
+    StaticLayout, StaticSwizzle, Strided, Tensor, ThreadValue,
 };
 use half::{bf16, f16};
-
-use super::config::StageTile;
-use super::instance::Read;
 
 mod direct;
 mod held;
@@ -26,6 +23,21 @@ mod threads;
 pub use direct::{Copies, Direct, Elements, OfBytes, OfElements, Vectors};
 pub use held::{Loads, Transposed};
 pub use named_rows::{NamedKMajor, NamedMajor};
+
+/// How a kernel reads an operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Read {
+    /// Whether k is consecutive in memory. If not, m or n is.
+    pub k_major: bool,
+    /// Bytes that it reads at a time, at multiples of so many.
+    pub bytes: usize,
+    /// Whether lines must have whole vectors, because it reads none in part.
+    pub in_whole_vectors: bool,
+}
+
+/// A stage's tile of an operand, as (mn, k).
+pub type StageTile<S> =
+    Tensor<Shared<<S as Staging>::Element>, Fixed<<S as Staging>::Layout, <S as Staging>::Swizzle>>;
 
 /// How an operand goes through shared memory. Coordinates are (mn, k).
 pub trait Staging: core::marker::Copy + 'static {

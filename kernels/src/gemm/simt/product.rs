@@ -12,7 +12,8 @@ use cutlet_layout_core::{
 use super::config::{Lanes, ThreadTile, Warps, group};
 use crate::gemm::config::Tile;
 use crate::gemm::multistage::Product;
-use crate::gemm::multistage::config::{Accumulators, StageTile};
+use crate::gemm::multistage::config::Accumulators;
+use crate::gemm::multistage::staging::StageTile;
 use crate::gemm::multistage::staging::Staging;
 
 /// Multiply-adds of a thread's tile.

@@ -13,7 +13,8 @@ use super::config::{Blocks, Warps};
 use crate::gemm::config::Tile;
 use crate::gemm::epilogue::Accumulator;
 use crate::gemm::multistage::Product;
-use crate::gemm::multistage::config::{Accumulators, StageTile};
+use crate::gemm::multistage::config::Accumulators;
+use crate::gemm::multistage::staging::StageTile;
 use crate::gemm::multistage::staging::Staging;
 
 /// Products of warps by `mma.sync`. `A` and `B` are a [`Staging`] and the [`Lines`] of its stages.

@@ -6,7 +6,7 @@
 //! | `grouped` | products of matrices |
 //! | `gathered` | rows of A are those of a table that indices name |
 //! | `scattered` | rows of C are those of a table that indices name |
-//! | `swiglu` | columns are gates and ups by turns |
+//! | `swiglu` | columns are interleaved gates and ups |
 //!
 //! One kernel serves single products and groups.
 

@@ -1,4 +1,4 @@
-//! The store of a product whose columns are gates and ups by turns: `silu(gate) · up` goes to a C of half as many
+//! The store of a product whose columns are interleaved gates and ups: `silu(gate) · up` goes to a C of half as many
 //! columns.
 //!
 //! A thread has accumulators of neighbouring columns in pairs, so each gate meets its up in registers. The results of a

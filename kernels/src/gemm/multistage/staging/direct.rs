@@ -8,9 +8,9 @@ use cutlet_layout_core::{AccessWidth, StaticLayout, StaticSwizzle, ThreadValue, 
 use half::{bf16, f16};
 
 use super::threads::{ElementCopy, VectorCopy};
-use super::{Accesses, CopyThreads, GlobalMajor, StageLayout, StagedElement, Staging};
-use crate::gemm::multistage::config::StageTile;
-use crate::gemm::multistage::instance::Read;
+use super::{
+    Accesses, CopyThreads, GlobalMajor, Read, StageLayout, StageTile, StagedElement, Staging,
+};
 
 /// Copies of `BYTES` bytes, 16, 8 or 4, along the operand's major direction `J`, by `THREADS` threads, to a stage of
 /// layout `L` and swizzle `W`.

@@ -8,9 +8,7 @@ use cutlet_device::{DeviceData, ThreadIdx};
 use cutlet_layout_core::{NoSwizzle, StaticLayout, StaticSwizzle, Tv, Width, each};
 
 use super::threads::{ElementCopy, ElementValues, VectorCopy, VectorThreads, VectorValues};
-use super::{Accesses, CopyThreads, GlobalMajor, StageLayout, Staging};
-use crate::gemm::multistage::config::StageTile;
-use crate::gemm::multistage::instance::Read;
+use super::{Accesses, CopyThreads, GlobalMajor, Read, StageLayout, StageTile, Staging};
 
 /// The most elements that a thread holds of a k-tile.
 const MOST_LOADS: usize = 32;

@@ -8,9 +8,9 @@ use crate::lock::lock;
 
 /// At most one value of each type.
 #[derive(Default)]
-pub(crate) struct Kept(Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
+pub(crate) struct StreamState(Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>);
 
-impl Kept {
+impl StreamState {
     /// The value of this type. The first call makes it.
     pub(crate) fn value<V: Default + Send + Sync + 'static>(&self) -> Arc<V> {
         let mut values = lock(&self.0);

@@ -27,17 +27,17 @@ struct Key {
 }
 
 /// A stream's plans for these element types.
-struct KeptPlans<T: Operand, D: DeviceData>(Mutex<HashMap<Key, Arc<LaunchPlan<T, D>>>>);
+struct PlanCache<T: Operand, D: DeviceData>(Mutex<HashMap<Key, Arc<LaunchPlan<T, D>>>>);
 
-impl<T: Operand, D: DeviceData> Default for KeptPlans<T, D> {
+impl<T: Operand, D: DeviceData> Default for PlanCache<T, D> {
     fn default() -> Self {
-        KeptPlans(Mutex::default())
+        PlanCache(Mutex::default())
     }
 }
 
 /// The plan that the stream keeps for problems of this shape. If it has none, `plan` makes one. Plans with a kernel that
 /// the caller named are not kept.
-pub fn kept_or<T: Operand, D: DeviceData>(
+pub fn cached_or<T: Operand, D: DeviceData>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     choice: Choice<'_>,
@@ -53,8 +53,8 @@ pub fn kept_or<T: Operand, D: DeviceData>(
         is_tuned,
         tunings: installed::count(),
     };
-    let kept = stream.kept::<KeptPlans<T, D>>();
-    let plans = || kept.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let cache = stream.state::<PlanCache<T, D>>();
+    let plans = || cache.0.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(plan) = plans().get(&key) {
         return Ok(Some(plan.clone()));
     }
@@ -98,7 +98,7 @@ mod tests {
             let to_c = MatrixMut::row_major(&mut c, extent, extent).unwrap();
             let mut gemm = Gemm::new(ab, ab, to_c);
             let problem = Problem::new(&stream, &mut gemm).unwrap();
-            let chosen = kept_or(&stream, &problem, choice, || {
+            let chosen = cached_or(&stream, &problem, choice, || {
                 made.set(made.get() + 1);
                 plan(&stream, &problem, choice).map(Some)
             });
