@@ -32,7 +32,7 @@ pub const KERNELS: KernelPackage = KernelPackage {
     folder: "kernels",
 };
 
-/// Kernels with every instruction of the device crate, which are only assembled.
+/// Kernels with every instruction of the device crate, which no other package depends on.
 pub const INSTRUCTIONS: KernelPackage = KernelPackage {
     name: "cutlet-instructions",
     folder: "device/instructions",
