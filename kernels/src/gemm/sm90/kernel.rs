@@ -39,8 +39,8 @@ use crate::gemm::store::Store;
 /// (m, n), with the boxes [`box_a`](super::box_a), [`box_b`](super::box_b) and [`box_c`](super::box_c). A column-major
 /// C must have such a map unless partial output is written. `c` must be the memory of C, or of the partial output. The
 /// rows to prefetch must exist. Where the fixup runs, the workspace must have room for the partials, and its counters
-/// must be zero. [`Groups`], [`ByRows`], [`ToRows`](super::ToRows) and [`ToSwiglu`](super::ToSwiglu) say what else they
-/// need.
+/// must be zero. [`Groups`], [`ByRows`](super::ByRows), [`ToRows`](super::ToRows) and [`ToSwiglu`](super::ToSwiglu) say
+/// what else they need.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
 pub unsafe fn gemm<C, P, L, W>(
