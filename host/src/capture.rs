@@ -39,7 +39,7 @@ impl Device {
     /// clones. [`Stream::fork`] makes further streams of the capture.
     ///
     /// The graph keeps the memory of these streams: [scratch memory](Stream::scratch), [words](Stream::resident) and
-    /// [values](Stream::kept).
+    /// [values](Stream::state).
     ///
     /// The error type is that of `work`. Where `work` ends in `Ok(())`, name the type:
     /// `Ok::<_, cutlet_host::Error>(())`.
