@@ -25,14 +25,14 @@ use crate::{Matrix, MatrixBatch, MatrixBatchMut, Order, Result};
 /// rounded once. Only [`Activation::Gelu`] is less exact. In f64 and i32, [`Activation::Relu`] is the only activation.
 /// [`precision`](Self::precision) trades the exactness of `f32` products for speed.
 ///
-/// On Hopper's tensor cores, one kernel does all of it if
+/// On Hopper's tensor cores, one kernel does all of it if all of this holds, or the same with rows and columns exchanged:
 ///
-/// - A and B are K-major: A row-major, B column-major,
-/// - C has their type and is row-major, and its rows start at multiples of 16 bytes and have a multiple of 16 bytes,
-/// - a bias for columns starts at a multiple of two elements,
-/// - a residual is row-major, and its rows start at multiples of two elements,
+/// - A and B are K-major: A row-major, B column-major.
+/// - C has their type and is row-major. Its rows start at multiples of 16 bytes, and have a multiple of 16 bytes.
+/// - A bias for columns starts at a multiple of two elements.
+/// - A residual is row-major. Its rows start at multiples of two elements.
 ///
-/// or the same with rows and columns exchanged. Otherwise a second kernel applies the epilogue in another pass over C.
+/// Otherwise a second kernel applies the epilogue in another pass over C.
 /// The second kernel is also used where it is faster, as for few tiles with a long k. On other GPUs and for other
 /// element types, one kernel does all of it if C has the type of the accumulators or of A and B, and k is not split.
 ///
@@ -327,10 +327,13 @@ impl<T: Element<D>, D: DeviceData> Gemm<'_, T, D> {
     /// the same shape.
     ///
     /// # Errors
-    /// As [`gemm`](fn@crate::gemm). Also if the batches have different lengths, or if several products have a residual;
-    /// if the bias does not have an element for each row or column of C, if the residual's extents are not C's, or if C
-    /// overlaps one of them. Also if no instance of the name that was asked for solves the problem.
-    /// [`Error::Arithmetic`](crate::Error::Arithmetic) if the element types do not have the precision or the activation.
+    /// As [`gemm`](fn@crate::gemm), and also:
+    ///
+    /// - The batches have different lengths, or several products have a residual.
+    /// - The bias does not have an element for each row or column of C.
+    /// - The residual's extents are not C's, or C overlaps the bias or the residual.
+    /// - No instance of the name that was asked for solves the problem.
+    /// - [`Error::Arithmetic`](crate::Error::Arithmetic): the element types do not have the precision or the activation.
     pub fn run(&mut self, stream: &Stream) -> Result<()> {
         let choice = self.choice;
         let problem = Problem::new(stream, self)?;
@@ -404,14 +407,7 @@ impl<T: Element<D>, D: DeviceData> Gemm<'_, T, D> {
         b: Order,
         precision: Precision,
     ) -> Vec<&'static str> {
-        names::<T, D>(KernelQuery {
-            backend,
-            orders: [a, b],
-            precision,
-            fused: Fused::Nothing,
-            of_batches: false,
-            indexed: IndexedOperand::None,
-        })
+        names::<T, D>(plain_query(backend, [a, b], precision))
     }
 
     /// The names of the kernel instances that compute all products of a batch in one launch, without a bias or an
@@ -423,12 +419,8 @@ impl<T: Element<D>, D: DeviceData> Gemm<'_, T, D> {
         precision: Precision,
     ) -> Vec<&'static str> {
         names::<T, D>(KernelQuery {
-            backend,
-            orders: [a, b],
-            precision,
-            fused: Fused::Nothing,
             of_batches: true,
-            indexed: IndexedOperand::None,
+            ..plain_query(backend, [a, b], precision)
         })
     }
 
@@ -441,12 +433,8 @@ impl<T: Element<D>, D: DeviceData> Gemm<'_, T, D> {
         activation: Option<Activation>,
     ) -> Vec<&'static str> {
         names::<T, D>(KernelQuery {
-            backend,
-            orders: [a, b],
-            precision,
             fused: Fused::Something(activation),
-            of_batches: false,
-            indexed: IndexedOperand::None,
+            ..plain_query(backend, [a, b], precision)
         })
     }
 }
@@ -466,6 +454,18 @@ impl Gemm<'_, f32> {
     /// ```
     pub fn families(device: &Device) -> Vec<KernelFamily> {
         families::all(device)
+    }
+}
+
+/// Asks for kernels of one product of its own rows, with nothing fused.
+fn plain_query(backend: Backend, orders: [Order; 2], precision: Precision) -> KernelQuery {
+    KernelQuery {
+        backend,
+        orders,
+        precision,
+        fused: Fused::Nothing,
+        of_batches: false,
+        indexed: IndexedOperand::None,
     }
 }
 

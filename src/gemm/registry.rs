@@ -194,14 +194,6 @@ impl<T: Operand, D: DeviceData> LaunchPlan<T, D> {
         }
     }
 
-    /// The same launches, with another estimate.
-    pub fn taking(self, microseconds: f64) -> Self {
-        LaunchPlan {
-            microseconds,
-            ..self
-        }
-    }
-
     /// Enqueues the launches for a problem of the planned shape.
     pub fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()> {
         problem.expect_no_races(stream)?;

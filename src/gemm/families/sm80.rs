@@ -145,9 +145,11 @@ macro_rules! family {
                             plain: $r::instances(),
                             named: $r::named(),
                         };
-                        let planned = multistage::$plan(kernels, peak, stream, problem, kernel)?;
-                        let factor = beside_wgmma::<$r>(stream.device());
-                        Ok(planned.map(|it| { let time = factor * it.microseconds; it.taking(time) }))
+                        let mut plan = multistage::$plan(kernels, peak, stream, problem, kernel)?;
+                        if let Some(plan) = &mut plan {
+                            plan.microseconds *= beside_wgmma::<$r>(stream.device());
+                        }
+                        Ok(plan)
                     },
                     false => Ok(None),
                 }

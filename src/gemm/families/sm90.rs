@@ -289,10 +289,7 @@ macro_rules! family {
                 if !is_one_product(problem) {
                     return $several(stream, problem, kernel);
                 }
-                let plan = $plan(stream, problem, Named::of(kernel))?;
-                let copying = TmaOperand::copying(stream, problem);
-                let copying = DeviceSpeed::of(stream.device()).microseconds(copying);
-                Ok(plan.map(|it| { let time = it.microseconds + copying; it.taking(time) }))
+                $plan(stream, problem, Named::of(kernel))
             }
         }
     };
@@ -351,7 +348,7 @@ fn plain<T: Element>(
     match fastest(&kernels, &input) {
         Some(candidate) => {
             let launch = Plain(Prepared::new(stream, &PTX, candidate, input)?);
-            Ok(Some(plan_of(stream, &candidate, launch)))
+            Ok(Some(plan_of(stream, problem, (&candidate, &input), launch)))
         }
         // The kernel of this name cannot write C itself.
         None => by_second_kernel(stream, problem, named),
@@ -425,9 +422,9 @@ fn fused<T: Element, A: Epilogue<Acc = f32>>(
                 kernel: Prepared::new(stream, &PTX, candidate, input)?,
                 activation,
             };
-            Ok(Some(plan_of(stream, &candidate, launch)))
+            Ok(Some(plan_of(stream, problem, (&candidate, &input), launch)))
         }
-        (_, Some(second)) => second_kernel(stream, second, second_input).map(Some),
+        (_, Some(second)) => second_kernel(stream, problem, second, second_input).map(Some),
         (_, None) => Ok(None),
     }
 }
@@ -456,8 +453,18 @@ fn to_f32<T: Element>(
     };
     let prepared = Prepared::new(stream, &PTX, candidate, input)?;
     Ok(Some(match candidate.path {
-        OutputPath::Direct => plan_of(stream, &candidate, Accumulate { prepared, adds }),
-        _ => plan_of(stream, &candidate, SecondKernel(prepared)),
+        OutputPath::Direct => plan_of(
+            stream,
+            problem,
+            (&candidate, &input),
+            Accumulate { prepared, adds },
+        ),
+        _ => plan_of(
+            stream,
+            problem,
+            (&candidate, &input),
+            SecondKernel(prepared),
+        ),
     }))
 }
 
@@ -468,7 +475,7 @@ fn by_second_kernel<T: Element, D: Output<Acc = f32>>(
     named: Named<'_>,
 ) -> Result<Option<LaunchPlan<T, D>>> {
     match for_second_kernel(stream, problem, named) {
-        (Some(candidate), input) => second_kernel(stream, candidate, input).map(Some),
+        (Some(candidate), input) => second_kernel(stream, problem, candidate, input).map(Some),
         (None, _) => Ok(None),
     }
 }
@@ -490,20 +497,23 @@ fn for_second_kernel<T: Element, D: DeviceData>(
 /// Plans this plain kernel, and a second kernel.
 fn second_kernel<T: Element, D: Output<Acc = f32>>(
     stream: &Stream,
+    problem: &Problem<'_, T, D>,
     candidate: Candidate<T, Scale>,
     input: CostInput,
 ) -> Result<LaunchPlan<T, D>> {
     let launch = SecondKernel(Prepared::new(stream, &PTX, candidate, input)?);
-    Ok(plan_of(stream, &candidate, launch))
+    Ok(plan_of(stream, problem, (&candidate, &input), launch))
 }
 
-/// The plan of a candidate's launch.
+/// The plan of a candidate's launch, after operands that TMA cannot read are copied.
 fn plan_of<T: Operand, D: DeviceData, Epi>(
     stream: &Stream,
-    candidate: &Candidate<T, Epi>,
+    problem: &Problem<'_, T, D>,
+    (candidate, input): (&Candidate<T, Epi>, &CostInput),
     launch: impl Launch<T, D> + 'static,
 ) -> LaunchPlan<T, D> {
-    let time = DeviceSpeed::of(stream.device()).microseconds(candidate.clocks);
+    let clocks = candidate.clocks + TmaOperand::copying(stream, problem);
+    let time = input.device.microseconds(clocks);
     LaunchPlan::new(candidate.instance.name(), time, launch)
 }
 
