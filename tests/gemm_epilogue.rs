@@ -559,6 +559,68 @@ fn accumulators_are_added_to_a_c_of_f32() {
     }
 }
 
+/// TMA stores a C of f32, or threads do if it cannot, or if old elements are read.
+#[test]
+fn kernels_that_store_f32_store_any_c() {
+    fn check_all<T: Element<f32> + Operand<Factor = f32> + Number>() {
+        let (backend, exact) = (Device::auto().backend(), Precision::Exact);
+        let all = Gemm::<T, f32>::instances(backend, RowMajor, ColMajor, exact);
+        let storing_f32: Vec<_> = all.into_iter().filter(|it| it.ends_with("_f32")).collect();
+        assert!(!storing_f32.is_empty());
+        for instance in storing_f32 {
+            let stored = Case {
+                extents: [150, 276, 200],
+                bias: None,
+                activation: None,
+                instance: Some(instance),
+                ..LINEAR
+            };
+            let stored_by_tma = [
+                stored,
+                Case {
+                    factors: (-2.0, 0.0),
+                    extents: [300, 520, 72],
+                    padding: 4,
+                    ..stored
+                },
+                // With splits.
+                Case {
+                    extents: [60, 72, 1000],
+                    ..stored
+                },
+            ];
+            let stored_by_threads = [
+                Case {
+                    padding: 1,
+                    ..stored
+                },
+                Case {
+                    extents: [67, 35, 17],
+                    offset: 1,
+                    ..stored
+                },
+                Case {
+                    factors: (0.5, -1.5),
+                    ..stored
+                },
+                Case {
+                    factors: (0.5, 1.0),
+                    extents: [67, 135, 80],
+                    padding: 3,
+                    ..stored
+                },
+            ];
+            stored_by_tma.into_iter().for_each(check::<T, f32>);
+            // A consumer with two M atoms has no registers for it.
+            if !instance.contains("pingpong") {
+                stored_by_threads.into_iter().for_each(check::<T, f32>);
+            }
+        }
+    }
+    check_all::<bf16>();
+    check_all::<f16>();
+}
+
 /// A launch begins while the one before still runs, which writes the bias.
 #[test]
 fn a_bias_may_be_written_by_the_launch_before() {

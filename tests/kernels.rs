@@ -100,7 +100,7 @@ fn transpose_moves_every_element() {
 }
 
 /// Checks C = A·B by `kernel`, of configuration `C`, in a grid of `blocks` blocks.
-fn check_product<C: Config<Element = bf16>>(
+fn check_product<C: Config<Types = bf16>>(
     stream: &Stream,
     kernel: &'static Kernel<Arguments<bf16, Scale>>,
     [m, n, k]: [usize; 3],
@@ -176,7 +176,7 @@ type Shared = Sm90<
     Stages<5>,
     Cluster<1, 1, 2>,
     Cooperative<2>,
-    EpilogueTile<{ epilogue_n(128) }>,
+    EpilogueTile<{ epilogue_n::<bf16>(128) }>,
 >;
 instantiate! {
     #[kernel(threads = Shared::THREADS, min_blocks = 1, cluster = <Cluster<1, 1, 2>>::LAUNCH_BOUND, arch = "sm_90a")]

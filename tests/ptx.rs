@@ -5,9 +5,11 @@ use std::borrow::Cow;
 use cutlet_device::PtxFamily;
 use cutlet_host::ptx_text;
 use cutlet_kernels::PTX;
+use cutlet_kernels::gemm::config::ElementTypes;
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::instances::{
-    BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
+    BF16, BF16_TO_F32, F16, F16_TO_F32, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16,
+    SILU_F16,
 };
 
 fn texts(family: &PtxFamily) -> impl Iterator<Item = Cow<'static, str>> {
@@ -30,7 +32,7 @@ fn no_gemm_reads_through_the_read_only_cache() {
 }
 
 /// The kernels that have no PTX of their own format.
-fn without_ptx<T, E>(instances: &'static [Instance<T, E>]) -> Vec<&'static str> {
+fn without_ptx<T: ElementTypes, E>(instances: &'static [Instance<T, E>]) -> Vec<&'static str> {
     let has_ptx = |instance: &&Instance<T, E>| {
         let kernel = instance.kernel;
         let format = match kernel.name().split('_').next() {
@@ -53,6 +55,8 @@ fn every_wgmma_instance_has_ptx_of_its_format() {
     let none: [&str; 0] = [];
     assert_eq!(without_ptx(BF16), none);
     assert_eq!(without_ptx(F16), none);
+    assert_eq!(without_ptx(BF16_TO_F32), none);
+    assert_eq!(without_ptx(F16_TO_F32), none);
     assert_eq!(without_ptx(LINEAR_BF16), none);
     assert_eq!(without_ptx(LINEAR_F16), none);
     assert_eq!(without_ptx(GELU_BF16), none);

@@ -5,7 +5,7 @@
 //! | matrix instructions | [`Wgmma`], [`WgmmaGroup`], [`Accumulator`], [`warpgroup_arrive`], [`warpgroup_wait`] |
 //! | operand A in registers | [`RegisterA`], [`FragmentA`] |
 //! | accumulators as operand A of the next product | [`accumulator_to_a`] |
-//! | stores of accumulators to shared memory | [`store_accumulator`] |
+//! | stores of accumulators to shared memory | [`store_accumulator`], [`StoredAccumulator`] |
 //!
 //! [`collective`](crate::collective) builds on them.
 
@@ -16,7 +16,7 @@ mod wgmma;
 
 pub use accumulator_to_a::accumulator_to_a;
 pub use register_a::{FragmentA, RegisterA, RegisterElement};
-pub use store_accumulator::store_accumulator;
+pub use store_accumulator::{StoredAccumulator, store_accumulator};
 pub use wgmma::{
     Accumulator, AccumulatorLayout, WarpgroupThreads, Wgmma, WgmmaGroup, WgmmaInstruction,
     warpgroup_arrive, warpgroup_wait,

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use cutlet::__choice::{
     FEATURES, Features, LEAVES, Question, REACH, Tree, Trees, UNIT, any_type, by_model,
 };
-use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::instances::BF16;
+use cutlet_kernels::gemm::sm90::kernel_traits::KernelTraits;
 
 use crate::times::{GENERATIONS, Line, generations, measured, times};
 
@@ -67,7 +67,8 @@ struct Sample {
 impl Problem {
     /// The problems of all tables that are fitted.
     pub fn all() -> Vec<Problem> {
-        let k_major = BF16.iter().filter(|it| it.k_major == [true; 2]);
+        let traits = BF16.iter().map(|it| &it.traits);
+        let k_major = traits.filter(|it| it.k_major == [true; 2]);
         let by_name: HashMap<_, _> = k_major.map(|it| (any_type(it.name()), it)).collect();
         let generations = times().map(generations);
         let is_fitted = |line: &Line| {
@@ -86,7 +87,7 @@ impl Problem {
                 .iter()
                 .filter_map(|name| Some((*name, *by_name.get(name)?)))
                 .collect();
-            instances.sort_by_key(|(_, it): &(_, &Instance<half::bf16>)| it.nth);
+            instances.sort_by_key(|(_, it): &(_, &KernelTraits)| it.nth);
             let candidates = instances.into_iter().filter_map(|(name, instance)| {
                 let candidate = by_model(instance, &input, 0.0, f64::INFINITY)?;
                 Some(Known {

@@ -9,7 +9,7 @@ pub mod measured;
 
 use std::ptr;
 
-use cutlet_kernels::gemm::sm90::instance::Instance;
+use cutlet_kernels::gemm::sm90::kernel_traits::KernelTraits;
 
 use correction::Trees;
 use cost::{Candidate, CostInput, by_model};
@@ -21,17 +21,16 @@ pub const REACH: f64 = 1.3;
 /// The candidate that is estimated to be the fastest: by the table if it has the problem, otherwise by the model, which
 /// is corrected for problems like those that were measured. Its clocks are the model's least estimate: estimates of other
 /// families are not corrected either. None if there are no instances.
-pub fn fastest<T, Epi>(
-    instances: &[&'static Instance<T, Epi>],
-    input: &CostInput,
-) -> Option<Candidate<T, Epi>> {
+pub fn fastest(instances: &[&'static KernelTraits], input: &CostInput) -> Option<Candidate> {
     // Only instances for K-major operands were measured, with a C of the operands' type and nothing fused.
-    let is_like_measured = input.allows_fixup && instances.iter().all(|it| it.k_major == [true; 2]);
+    let is_like_measured = input.allows_fixup
+        && input.bytes_c == input.bytes_ab
+        && instances.iter().all(|it| it.k_major == [true; 2]);
     let measured = is_like_measured.then(|| Measured::on(input.device));
     let timed = measured.and_then(|it| it.fastest(instances, input));
     let likely = timed.or_else(|| measured?.likely(instances, input));
     let candidates = within_reach(instances, input, likely);
-    let by_clocks = |a: &&Candidate<T, Epi>, b: &&Candidate<T, Epi>| a.clocks.total_cmp(&b.clocks);
+    let by_clocks = |a: &&Candidate, b: &&Candidate| a.clocks.total_cmp(&b.clocks);
     let least = candidates.iter().min_by(by_clocks)?;
     let fastest = match timed {
         Some(instance) => by_model(instance, input, 0.0, f64::INFINITY)?,
@@ -50,11 +49,11 @@ pub fn fastest<T, Epi>(
 
 /// The candidates that the model takes for fast enough. If one is `likely` the fastest, it comes first, so that most others
 /// are ruled out early.
-fn within_reach<T, Epi>(
-    instances: &[&'static Instance<T, Epi>],
+fn within_reach(
+    instances: &[&'static KernelTraits],
     input: &CostInput,
-    likely: Option<&'static Instance<T, Epi>>,
-) -> Vec<Candidate<T, Epi>> {
+    likely: Option<&'static KernelTraits>,
+) -> Vec<Candidate> {
     let memory = input.bytes() / input.rate();
     let others = instances.iter().copied();
     let others = others.filter(|it| likely.is_none_or(|likely| !ptr::eq(likely, *it)));

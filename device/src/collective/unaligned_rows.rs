@@ -1,7 +1,7 @@
-//! Rows in global memory that begin at any element of 16 bits: a warp stores them from a tile in shared memory, in
-//! aligned words of two elements.
+//! Rows in global memory that begin at any element: a warp stores them from a tile in shared memory, in aligned words
+//! of 4 bytes, which are two elements of 16 bits or one of 32.
 //!
-//! A row that begins at the second element of a word has, in each word, the second half of one word in shared memory
+//! A row of 16-bit elements that begins at the second element of a word has, in each word, the second half of one word in shared memory
 //! and the first half of the next one. Its first and last element may share a word with an element that is not the
 //! row's. Such an element is stored alone.
 
@@ -17,7 +17,7 @@ const ROWS: u32 = 16;
 /// Words that a lane reads before it stores them.
 const IN_FLIGHT: u32 = 8;
 
-/// Rows in global memory, of 16-bit elements. They may begin at any element.
+/// Rows in global memory, of elements of 16 or 32 bits. They may begin at any element.
 #[derive(Clone, Copy, Debug)]
 pub struct UnalignedRows<T> {
     /// The first element of the first row.
@@ -40,8 +40,11 @@ impl<T: DeviceData> UnalignedRows<T> {
     pub unsafe fn store<L: TmaLayout>(&self, tile: SharedTile<T, L, L::Swizzle>, first_row: u32) {
         const {
             assert!(
-                size_of::<T>() == 2 && L::IS_K_MAJOR && L::K.is_power_of_two() && L::K >= 16,
-                "the tile has rows of 16-bit elements: 16, or twice as many, and so on"
+                matches!(size_of::<T>(), 2 | 4)
+                    && L::IS_K_MAJOR
+                    && L::K.is_power_of_two()
+                    && L::K >= 16,
+                "the tile has rows of elements of 16 or 32 bits: 16, or twice as many, and so on"
             );
         }
         let [_, columns] = self.extent;
@@ -52,17 +55,20 @@ impl<T: DeviceData> UnalignedRows<T> {
         // SAFETY: as promised by the caller.
         unsafe {
             self.store_words(&tile);
-            self.store_ends(&tile);
+            if Rows::<T, L>::IN_A_WORD > 1 {
+                self.store_ends(&tile);
+            }
         }
     }
 
-    /// Stores all words whose two elements are a row's.
+    /// Stores all words whose elements are a row's.
     ///
     /// # Safety
     /// As [`store`](Self::store).
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn store_words<L: TmaLayout>(&self, tile: &Rows<T, L>) {
+        let in_a_word = Rows::<T, L>::IN_A_WORD;
         let (word, down) = Rows::<T, L>::place();
         let [rows, columns] = self.extent;
         // The row and the word of the lane's `nth` one of a turn.
@@ -78,20 +84,20 @@ impl<T: DeviceData> UnalignedRows<T> {
             for nth in 0..Rows::<T, L>::WORDS_OF_TURN {
                 let (row, word) = place(first, nth);
                 let words = [word.saturating_sub(1), word];
-                let word = |word| tile.at(row, 2 * word).cast::<u32>();
+                let word = |word| tile.at(row, in_a_word * word).cast::<u32>();
                 // SAFETY: the tile has these words. Those beyond the rows or columns are not used.
                 pairs[nth as usize] = words.map(|at| unsafe { word(at).load_unwritten(0) });
             }
             for nth in 0..Rows::<T, L>::WORDS_OF_TURN {
                 let (row, word) = place(first, nth);
                 let (to, is_odd) = self.row(row);
-                let column = 2 * word as i32 - is_odd as i32;
+                let column = (in_a_word * word) as i32 - is_odd as i32;
                 let [low, high] = pairs[nth as usize];
                 let word = funnel_shift_right(low, high, 32 - 16 * is_odd);
                 // Without a sign, a column of −1 is large.
-                if row < end && (column as u32) < (columns - 1) as u32 {
+                if row < end && (column as u32) < (columns + 1) as u32 - in_a_word {
                     let to = to.offset(i64::from(column)).checked_ptr();
-                    // SAFETY: both elements are the row's, and the first one begins a word.
+                    // SAFETY: the word's elements are the row's, and the first one begins it.
                     unsafe { GlobalMut::<u32>::from_ptr(to.cast()).store(0, word) };
                 }
             }
@@ -123,7 +129,8 @@ impl<T: DeviceData> UnalignedRows<T> {
     #[inline(always)]
     fn row(&self, row: u32) -> (GlobalMut<T>, u32) {
         let first = self.first.offset(i64::from(row) * self.ld);
-        let is_odd = first.checked_ptr().addr() as u32 / size_of::<T>() as u32 % 2;
+        let bytes = size_of::<T>() as u32;
+        let is_odd = first.checked_ptr().addr() as u32 / bytes % (4 / bytes);
         (first, is_odd)
     }
 }
@@ -137,15 +144,19 @@ struct Rows<T, L> {
 }
 
 impl<T: DeviceData, L: TmaLayout> Rows<T, L> {
+    /// Elements of a word.
+    const IN_A_WORD: u32 = 4 / size_of::<T>() as u32;
+    /// Words of a row.
+    const WORDS: u32 = L::K as u32 / Self::IN_A_WORD;
     /// Words of a row that the lanes read at a time. If these are not all lanes, others read the next rows.
-    const LANES: u32 = match (L::K / 2) as u32 {
+    const LANES: u32 = match Self::WORDS {
         words if words < WARP_SIZE => words,
         _ => WARP_SIZE,
     };
     /// Rows that the lanes read at a time.
     const ROWS_AT_ONCE: u32 = WARP_SIZE / Self::LANES;
     /// How many times the lanes read words of the same rows.
-    const GROUPS: u32 = (L::K / 2) as u32 / Self::LANES;
+    const GROUPS: u32 = Self::WORDS / Self::LANES;
     /// Rows that the lanes read before they store them.
     const ROWS_OF_TURN: u32 = match IN_FLIGHT / Self::GROUPS * Self::ROWS_AT_ONCE {
         rows if rows < ROWS => rows,

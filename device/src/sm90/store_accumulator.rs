@@ -1,22 +1,24 @@
-//! Stores a warpgroup's accumulators to a tile in shared memory, by `stmatrix`.
+//! Stores a warpgroup's accumulators to a tile in shared memory: as 16-bit floats by `stmatrix`, or as they are.
 
 use core::marker::PhantomData;
 
 use cutlet_layout_core::{
-    Bound, Fixed, Fragment, Inner, L, Layout, StaticLayout, StaticSwizzle, TileIndex, each,
+    AccessWidth, Bound, Fixed, Fragment, FragmentLayout, Inner, L, Layout, StaticLayout,
+    StaticSwizzle, TileIndex, Tv, Width, each,
 };
+use half::{bf16, f16};
 
-use super::WgmmaInstruction;
+use super::{WarpgroupThreads, WgmmaInstruction};
 use crate::tile::SharedTile;
 use crate::warpgroup::WarpgroupThread;
-use crate::{Float16, stmatrix, stmatrix_transposed};
+use crate::{Float, Float16, stmatrix, stmatrix_transposed};
 
 /// Writes subtile `subtile` of a warpgroup's accumulators, rounded to `T`, to M atom `m_atom` of the tile: the 64 rows
 /// from `64 · m_atom`. A subtile has as many columns as the tile. `subtile` should be a constant once loops are
 /// unrolled.
 ///
-/// The tile's (mn, k) are the accumulators' rows and columns. Stores have 16 bytes, whichever of the two is
-/// consecutive. Each warp writes its 16 rows.
+/// The tile's (mn, k) are the accumulators' rows and columns. Each warp writes its 16 rows: 16-bit floats in stores of
+/// 16 bytes, whichever of the two is consecutive, and f32 in pairs if columns are.
 ///
 /// All threads of the warpgroup call it, and then [`fence_async_shared`](crate::fence_async_shared) if a TMA store
 /// follows.
@@ -33,7 +35,7 @@ pub unsafe fn store_accumulator<I, T, L, W>(
     values: &Fragment<f32, I::Values>,
 ) where
     I: WgmmaInstruction,
-    T: Float16,
+    T: StoredAccumulator,
     L: StaticLayout,
     W: StaticSwizzle,
 {
@@ -43,9 +45,113 @@ pub unsafe fn store_accumulator<I, T, L, W>(
             "store_accumulator: the tile has a multiple of 8 columns, and no more columns than the accumulators"
         );
     }
-    let first_row = m_atom.index() * const { L::LAYOUT.mode(0).at(64) as u32 };
+    // SAFETY: as promised by the caller.
+    unsafe { T::store::<I, L, W>(tile, m_atom, subtile, thread, values) };
+}
+
+/// A type that a warpgroup's accumulators can be stored as: bf16, f16, f32.
+pub trait StoredAccumulator: Float {
+    /// An access of 16 bytes.
+    type Vector: AccessWidth;
+
+    /// Stores them, as [`store_accumulator`] does.
+    ///
+    /// # Safety
+    /// As [`store_accumulator`].
+    unsafe fn store<I: WgmmaInstruction, L: StaticLayout, W: StaticSwizzle>(
+        tile: SharedTile<Self, L, W>,
+        m_atom: impl TileIndex,
+        subtile: usize,
+        thread: WarpgroupThread,
+        values: &Fragment<f32, I::Values>,
+    );
+}
+
+macro_rules! stored_by_stmatrix {
+    ($($element:ty),+) => {$(
+        impl StoredAccumulator for $element {
+            type Vector = Width<8>;
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn store<I: WgmmaInstruction, L: StaticLayout, W: StaticSwizzle>(
+                tile: SharedTile<Self, L, W>,
+                m_atom: impl TileIndex,
+                subtile: usize,
+                thread: WarpgroupThread,
+                values: &Fragment<f32, I::Values>,
+            ) {
+                // SAFETY: as promised by the caller.
+                unsafe { store_16_bits::<I, _, L, W>(tile, m_atom, subtile, thread, values) };
+            }
+        }
+    )+};
+}
+stored_by_stmatrix!(bf16, f16);
+
+impl StoredAccumulator for f32 {
+    type Vector = Width<4>;
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn store<I: WgmmaInstruction, L: StaticLayout, W: StaticSwizzle>(
+        tile: SharedTile<Self, L, W>,
+        m_atom: impl TileIndex,
+        subtile: usize,
+        thread: WarpgroupThread,
+        values: &Fragment<f32, I::Values>,
+    ) {
+        let first = subtile * SubtileValues::<L>::SIZE;
+        let rows = tile.start().offset(i64::from(first_row::<L>(m_atom)));
+        // SAFETY: as promised by the caller. The rows begin at a multiple of 1024 bytes, as the tile does.
+        let rows = unsafe { SharedTile::<_, L, W>::from_shared(rows).tensor() };
+        if const { stores_rows(&L::LAYOUT) } {
+            rows.partition::<Tv<WarpgroupThreads, SubtileValues<L>, 2>>(thread)
+                .store_with(|v| values.get(first + v));
+        } else {
+            rows.partition::<Tv<WarpgroupThreads, SubtileValues<L>>>(thread)
+                .store_with(|v| values.get(first + v));
+        }
+    }
+}
+
+/// Which accumulators of a subtile are a thread's, counted from its first: pairs of two rows, in turns. A subtile has
+/// the columns of the tile `T`. They are never in a fragment of their own.
+#[derive(Clone, Copy)]
+struct SubtileValues<T>(PhantomData<T>);
+
+impl<T: StaticLayout> StaticLayout for SubtileValues<T> {
+    const LAYOUT: Layout = Layout::concat(&[
+        Layout::static_basis_mode(2, 1, 1),
+        Layout::static_basis_mode(2, 8, 0),
+        Layout::static_basis_mode(T::LAYOUT.mode(1).size() / 8, 8, 1),
+    ]);
+}
+
+impl<T: StaticLayout> FragmentLayout for SubtileValues<T> {
+    type Storage = [(); 64];
+}
+
+/// [`store_accumulator`] by `stmatrix`.
+///
+/// # Safety
+/// As [`store_accumulator`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn store_16_bits<I, T, L, W>(
+    tile: SharedTile<T, L, W>,
+    m_atom: impl TileIndex,
+    subtile: usize,
+    thread: WarpgroupThread,
+    values: &Fragment<f32, I::Values>,
+) where
+    I: WgmmaInstruction,
+    T: Float16,
+    L: StaticLayout,
+    W: StaticSwizzle,
+{
     let inner = Fixed::<L, W>::new();
-    let lane = inner.partition::<Lanes<L>, Matrices<L>>(first_row, thread.get());
+    let lane = inner.partition::<Lanes<L>, Matrices<L>>(first_row::<L>(m_atom), thread.get());
     let bound = inner.bind::<Matrices<L>>(lane);
     let start = tile.start().offset(bound.base());
     each::<Matrices<L>>(|nth| {
@@ -98,6 +204,12 @@ const fn width(layout: &Layout) -> usize {
         0 => 16,
         _ => 8,
     }
+}
+
+/// Elements from the first one of a tile of layout `T` to the first one of an M atom.
+#[inline(always)]
+fn first_row<T: StaticLayout>(m_atom: impl TileIndex) -> u32 {
+    m_atom.index() * const { T::LAYOUT.mode(0).at(64) as u32 }
 }
 
 /// Whether 8 columns of a row are consecutive in the tile. If not, 8 rows of a column are.

@@ -54,11 +54,11 @@ fn stmatrix_stores_rows_or_columns() {
 fn accumulators_are_stored_along_the_consecutive_coordinate() {
     type Mma = Wgmma<64, bf16>;
     // Stores all columns of the accumulators, a tile of `L` at a time.
-    fn check<L: StaticLayout, W: StaticSwizzle>() {
+    fn check<T: StoredAccumulator, L: StaticLayout, W: StaticSwizzle>() {
         let columns = L::LAYOUT.mode(1).size();
         launch(128, 1, 1, || {
             let mut shared = SharedMemory::new();
-            let tile = SharedTile::<f16, L, W>::take(&mut shared);
+            let tile = SharedTile::<T, L, W>::take(&mut shared);
             let thread = warpgroup_thread_idx();
             let value = |m: i64, n: i64| small((m * 64 + n) as usize) as f32;
             let accumulators = Fragment::from_fn(|v| {
@@ -97,10 +97,13 @@ fn accumulators_are_stored_along_the_consecutive_coordinate() {
         })
         .unwrap();
     }
-    check::<OperandLayout<f16, KMajor, 128, 64, 128>, SwizzleSpan<f16, 128>>();
-    check::<OperandLayout<f16, KMajor, 128, 64, 64>, SwizzleSpan<f16, 64>>();
-    check::<OperandLayout<f16, MnMajor, 128, 64, 128>, SwizzleSpan<f16, 128>>();
-    check::<OperandLayout<f16, KMajor, 128, 16, 32>, SwizzleSpan<f16, 32>>();
-    check::<OperandLayout<f16, MnMajor, 128, 16, 32>, SwizzleSpan<f16, 32>>();
-    check::<OperandLayout<f16, MnMajor, 128, 8, 32>, SwizzleSpan<f16, 32>>();
+    check::<f16, OperandLayout<f16, KMajor, 128, 64, 128>, SwizzleSpan<f16, 128>>();
+    check::<f16, OperandLayout<f16, KMajor, 128, 64, 64>, SwizzleSpan<f16, 64>>();
+    check::<f16, OperandLayout<f16, MnMajor, 128, 64, 128>, SwizzleSpan<f16, 128>>();
+    check::<f16, OperandLayout<f16, KMajor, 128, 16, 32>, SwizzleSpan<f16, 32>>();
+    check::<f16, OperandLayout<f16, MnMajor, 128, 16, 32>, SwizzleSpan<f16, 32>>();
+    check::<f16, OperandLayout<f16, MnMajor, 128, 8, 32>, SwizzleSpan<f16, 32>>();
+    check::<f32, OperandLayout<f32, KMajor, 128, 32, 128>, SwizzleSpan<f32, 128>>();
+    check::<f32, OperandLayout<f32, KMajor, 128, 16, 64>, SwizzleSpan<f32, 64>>();
+    check::<f32, OperandLayout<f32, MnMajor, 128, 16, 64>, SwizzleSpan<f32, 64>>();
 }

@@ -1,10 +1,11 @@
 //! The types that a kernel's configuration is made of. Each says one thing, and its name is how it is written:
 //! `Tile<128, 256>`, `Stages<4>`, `Cluster<2, 1>`, `Cooperative<2>`, `EpilogueTile<64>`.
 
-use cutlet_device::CpuBody;
-use cutlet_device::MmaInstruction;
+use core::marker::PhantomData;
+
 pub use cutlet_device::collective::{Cluster, ClusterShape, DynamicCluster, StageCount, Stages};
-use cutlet_device::sm90::{Accumulator, WgmmaInstruction};
+use cutlet_device::sm90::{Accumulator, StoredAccumulator, WgmmaInstruction};
+use cutlet_device::{CpuBody, DeviceData, MmaInstruction};
 use cutlet_layout_core::Fragment;
 
 /// The body for the CPU of a kernel that has one, and of one whose multiply-adds want the processor's vector
@@ -21,6 +22,28 @@ pub(super) const VECTOR_BODY: CpuBody = if cfg!(test) {
 } else {
     CpuBody::Vector
 };
+
+/// The element types of a kernel: a type that A, B and C have, or an [`InOut`].
+pub trait ElementTypes: Copy + 'static {
+    /// Elements of A and B.
+    type In: DeviceData + Default;
+    /// Elements of C.
+    type Out: StoredAccumulator + Default;
+}
+
+impl<T: StoredAccumulator + Default> ElementTypes for T {
+    type In = T;
+    type Out = T;
+}
+
+/// Elements `In` of A and B, and `Out` of C.
+#[derive(Clone, Copy, Debug)]
+pub struct InOut<In, Out>(PhantomData<(In, Out)>);
+
+impl<In: DeviceData + Default, Out: StoredAccumulator + Default> ElementTypes for InOut<In, Out> {
+    type In = In;
+    type Out = Out;
+}
 
 /// A block's tile: `M × N` of C, and k-tiles of `K`.
 #[derive(Clone, Copy, Debug)]
@@ -46,13 +69,13 @@ impl<const M: usize, const N: usize, const K: usize> TileShape for Tile<M, N, K>
 #[derive(Clone, Copy, Debug)]
 pub struct EpilogueTile<const N: usize>;
 
-/// The columns of the widest epilogue subtile of a tile with `n` columns: wider subtiles have longer lines for TMA to
-/// write.
+/// The columns of the widest epilogue subtile of a tile with `n` columns of `Out`: wider subtiles have longer lines for
+/// TMA to write, of at most 128 bytes.
 ///
 /// # Panics
 /// If `n` is no multiple of 8.
-pub const fn epilogue_n(n: usize) -> usize {
-    let mut columns = 64;
+pub const fn epilogue_n<Out>(n: usize) -> usize {
+    let mut columns = 128 / size_of::<Out>();
     while !n.is_multiple_of(columns) {
         columns /= 2;
     }

@@ -12,7 +12,7 @@
 //! | `partial_output` | accumulators in f32 |
 //! | `row_store` | from accumulators to named rows of C |
 //! | `swiglu_store` | from accumulators of gates and ups to a C of half as many columns |
-//! | [`instance`] | what the host knows of a kernel |
+//! | [`kernel_traits`], [`instance`] | what the host chooses a kernel by, and how it launches it |
 //! | [`instances`], [`grouped_instances`] | the kernels that the library launches |
 
 mod config;
@@ -24,6 +24,8 @@ pub mod instance;
 mod instance_name;
 pub mod instances;
 mod kernel;
+#[cfg(not(target_arch = "nvptx64"))]
+pub mod kernel_traits;
 mod loader;
 mod mainloop;
 mod partial_output;

@@ -11,7 +11,7 @@ use std::iter;
 use std::num::NonZeroU32;
 
 use cutlet_device::collective::StreamedTiles;
-use cutlet_kernels::gemm::sm90::instance::Instance;
+use cutlet_kernels::gemm::sm90::kernel_traits::KernelTraits;
 use cutlet_layout_core::Divisor;
 
 use super::decomposition::Decomposition;
@@ -81,7 +81,7 @@ impl CostInput {
     }
 
     /// The problem as the instance solves it.
-    pub fn oriented<T, Epi>(&self, instance: &Instance<T, Epi>) -> CostInput {
+    pub fn oriented(&self, instance: &KernelTraits) -> CostInput {
         let [m, n] = instance.oriented([self.m, self.n]);
         CostInput {
             m,
@@ -92,13 +92,13 @@ impl CostInput {
     }
 
     /// Rows and columns of the instance's clusters that an [oriented](Self::oriented) C has.
-    pub fn clusters<T, Epi>(&self, instance: &Instance<T, Epi>) -> [usize; 2] {
+    pub fn clusters(&self, instance: &KernelTraits) -> [usize; 2] {
         let [rows, columns] = instance.cluster_tile();
         [self.m.div_ceil(rows), self.n.div_ceil(columns)]
     }
 
     /// K-tiles of A and B.
-    pub fn k_tiles<T, Epi>(&self, instance: &Instance<T, Epi>) -> usize {
+    pub fn k_tiles(&self, instance: &KernelTraits) -> usize {
         self.k.div_ceil(instance.tile_k as usize)
     }
 
@@ -148,10 +148,10 @@ impl OutputPath {
 }
 
 /// An instance, and how it is launched.
-#[derive(Debug)]
-pub struct Candidate<T: 'static, Epi: 'static> {
+#[derive(Clone, Copy, Debug)]
+pub struct Candidate {
     /// The instance.
-    pub instance: &'static Instance<T, Epi>,
+    pub instance: &'static KernelTraits,
     /// How its tiles are dealt out.
     pub decomposition: Decomposition,
     /// Splits of each tile's k-tiles.
@@ -171,14 +171,7 @@ pub struct Candidate<T: 'static, Epi: 'static> {
     pub clocks: f64,
 }
 
-impl<T, Epi> Clone for Candidate<T, Epi> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-impl<T, Epi> Copy for Candidate<T, Epi> {}
-
-impl<T, Epi> Candidate<T, Epi> {
+impl Candidate {
     /// Shares of tiles that the fixup may have to keep.
     pub fn shares(&self) -> usize {
         let clusters = self.blocks / self.instance.blocks_of_cluster();
@@ -258,14 +251,14 @@ const MOST_SPLITS: usize = 64;
 
 /// The fastest way to launch an instance, by the model. None if all ways take more clocks than `most`. `memory` is the
 /// least time of memory, in clocks.
-pub fn by_model<T, Epi>(
-    instance: &'static Instance<T, Epi>,
+pub fn by_model(
+    instance: &'static KernelTraits,
     input: &CostInput,
     memory: f64,
     most: f64,
-) -> Option<Candidate<T, Epi>> {
+) -> Option<Candidate> {
     let tiled = Tiled::new(instance, input.oriented(instance));
-    let mut fastest: Option<Candidate<T, Epi>> = None;
+    let mut fastest: Option<Candidate> = None;
     for way in tiled.ways() {
         let most = fastest.as_ref().map_or(most, |it| it.clocks);
         if memory + way.path.least() > most {
@@ -291,7 +284,7 @@ fn real(number: usize) -> f64 {
 }
 
 /// The candidate of this launch. None if it takes more clocks than `most`.
-fn candidate<T, Epi>(launch: Launch<'_, T, Epi>, most: f64) -> Option<Candidate<T, Epi>> {
+fn candidate(launch: Launch<'_>, most: f64) -> Option<Candidate> {
     if PING_PONG * launch.rounds * launch.multiply() + launch.path.least() > most {
         return None;
     }
@@ -352,8 +345,8 @@ struct Way {
 }
 
 /// A problem as an instance solves it, independent of how the work is dealt out.
-struct Tiled<T: 'static, Epi: 'static> {
-    instance: &'static Instance<T, Epi>,
+struct Tiled {
+    instance: &'static KernelTraits,
     /// The problem, oriented for the instance.
     input: CostInput,
     /// Clusters of tiles that C has.
@@ -364,8 +357,8 @@ struct Tiled<T: 'static, Epi: 'static> {
     work: f64,
 }
 
-impl<T, Epi> Tiled<T, Epi> {
-    fn new(instance: &'static Instance<T, Epi>, input: CostInput) -> Self {
+impl Tiled {
+    fn new(instance: &'static KernelTraits, input: CostInput) -> Self {
         let [m, n] = instance.tile.map(f64::from);
         let products = m * n / 32.0 * MULTIPLY;
         let [cluster_rows, cluster_columns] = instance.cluster.map(f64::from);
@@ -478,7 +471,7 @@ impl<T, Epi> Tiled<T, Epi> {
 /// Rows out of bounds that a block loads of A and B in a k-tile. The blocks of a cluster each load a part of a shared
 /// tile, and the last part may be out of bounds as a whole. An A that is not shared counts none: the boxes of a
 /// row-major A end at its last row.
-fn outside<T, Epi>(instance: &Instance<T, Epi>, input: &CostInput) -> f64 {
+fn outside(instance: &KernelTraits, input: &CostInput) -> f64 {
     let [m, n] = instance.tile.map(f64::from);
     let [cluster_rows, cluster_columns] = instance.cluster;
     let outside = |tile: f64, extent: usize, blocks: u32| {
@@ -492,8 +485,8 @@ fn outside<T, Epi>(instance: &Instance<T, Epi>, input: &CostInput) -> f64 {
 }
 
 /// A problem as an instance solves it, and how the work is dealt out.
-struct Launch<'a, T: 'static, Epi: 'static> {
-    tiled: &'a Tiled<T, Epi>,
+struct Launch<'a> {
+    tiled: &'a Tiled,
     decomposition: Decomposition,
     /// Splits of each tile's k-tiles.
     splits: usize,
@@ -512,8 +505,8 @@ struct Launch<'a, T: 'static, Epi: 'static> {
     k_tiles: f64,
 }
 
-impl<'a, T, Epi> Launch<'a, T, Epi> {
-    fn new(tiled: &'a Tiled<T, Epi>, way: Way) -> Self {
+impl<'a> Launch<'a> {
+    fn new(tiled: &'a Tiled, way: Way) -> Self {
         let Way {
             decomposition,
             splits,

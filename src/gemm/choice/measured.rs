@@ -4,8 +4,8 @@ use std::array;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::instances::BF16;
+use cutlet_kernels::gemm::sm90::kernel_traits::KernelTraits;
 
 use super::cost::CostInput;
 use super::device_speed::DeviceSpeed;
@@ -80,22 +80,22 @@ impl Measured {
     }
 
     /// The fastest of these instances at the problem. None if none of them was measured there, on this device.
-    pub fn fastest<T, Epi>(
+    pub fn fastest(
         &self,
-        instances: &[&'static Instance<T, Epi>],
+        instances: &[&'static KernelTraits],
         input: &CostInput,
-    ) -> Option<&'static Instance<T, Epi>> {
+    ) -> Option<&'static KernelTraits> {
         let extents = [input.m, input.n, input.k];
         let place = self.table.places.get(&(self.device?, extents))?;
         self.table.fastest_at(*place, instances)
     }
 
     /// Of these instances, the fastest at the nearest problem, on any device. None if none of them was measured there.
-    pub fn likely<T, Epi>(
+    pub fn likely(
         &self,
-        instances: &[&'static Instance<T, Epi>],
+        instances: &[&'static KernelTraits],
         input: &CostInput,
-    ) -> Option<&'static Instance<T, Epi>> {
+    ) -> Option<&'static KernelTraits> {
         let here = logarithms([input.m, input.n, input.k]);
         let distance = |at: &[f32; 3]| {
             let [m, n, k] = array::from_fn(|i| at[i] - here[i]);
@@ -110,7 +110,7 @@ impl Measured {
 impl Table {
     fn read(timed: &[Timed]) -> Self {
         let names = BF16.iter().map(|it| any_type(it.name()));
-        let all: HashMap<_, _> = names.zip(BF16.iter().map(|it| it.nth)).collect();
+        let all: HashMap<_, _> = names.zip(BF16.iter().map(|it| it.traits.nth)).collect();
         let mut table = Table {
             places: HashMap::new(),
             at: Vec::new(),
@@ -129,11 +129,11 @@ impl Table {
     }
 
     /// The fastest of these instances at a place. None if none of them was measured there.
-    fn fastest_at<T, Epi>(
+    fn fastest_at(
         &self,
         place: usize,
-        instances: &[&'static Instance<T, Epi>],
-    ) -> Option<&'static Instance<T, Epi>> {
+        instances: &[&'static KernelTraits],
+    ) -> Option<&'static KernelTraits> {
         let which = |&nth: &usize| instances.iter().find(|it| it.nth == nth).copied();
         self.fastest_first[place].iter().find_map(which)
     }

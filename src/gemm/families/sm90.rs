@@ -1,6 +1,6 @@
 //! GEMM of bf16 and f16 on Hopper's tensor cores: the path of a problem from accumulators to C.
 //!
-//! A kernel itself writes a C of its operands' type. For a C of another type, and for an epilogue that no kernel fuses,
+//! A kernel itself writes a C of its operands' type, and some write a C of f32. For a C of another type, and for an epilogue that no kernel fuses,
 //! the kernel writes partial output in f32. If a C of f32 is just the accumulators, C itself is the partial output.
 //! Otherwise the partial output goes to scratch memory, and a second kernel makes C of it. If k is split, the partials
 //! go to scratch memory, and the fixup or a second kernel adds them.
@@ -14,10 +14,12 @@ mod sm_affinity;
 mod tma_operand;
 
 use std::fmt::Display;
+use std::ptr;
 
 use cutlet_device::DeviceData;
 use cutlet_host::{Backend, Device, Stream, TensorMapElement};
 use cutlet_kernels::PTX;
+use cutlet_kernels::gemm::config::{ElementTypes, InOut};
 use cutlet_kernels::gemm::epilogue::{
     AtLeast, Epilogue, Gelu, GeluForBf16, Linear, Scale, Silu, Then,
 };
@@ -27,17 +29,18 @@ use cutlet_kernels::gemm::sm90::grouped_instances::{
 };
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::instances::{
-    BF16, F16, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16, SILU_F16,
+    BF16, BF16_TO_F32, F16, F16_TO_F32, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16,
+    SILU_F16,
 };
 use cutlet_kernels::gemm::split_k_reduce::{split_k_reduce_bf16, split_k_reduce_f16};
 use cutlet_kernels::gemm::store::PartialOutput;
 use half::{bf16, f16};
 
 use crate::gemm::Activation;
+use crate::gemm::choice;
 use crate::gemm::choice::cost::{Candidate, CostInput, OutputPath, TMA_UNIT, by_model};
 use crate::gemm::choice::decomposition::{Decomposition, Named};
 use crate::gemm::choice::device_speed::DeviceSpeed;
-use crate::gemm::choice::fastest;
 use crate::gemm::operand::Operand;
 use crate::gemm::partials::{Output, SplitKReduce};
 use crate::gemm::problem::Problem;
@@ -56,13 +59,21 @@ use tma_operand::TmaOperand;
 /// bias.
 const SECOND_KERNEL_PAYS: f64 = 0.95;
 
+/// A kernel that stores f32 is chosen if its time is at most this multiple of partial output's, by the model, which does
+/// not know that TMA stores while the next tile is multiplied.
+const PARTIAL_OUTPUT_PAYS: f64 = 1.1;
+
 /// A kernel that fuses a bias or a residual, and then the activation `A`.
 type Fusing<T, A> = Instance<T, Then<Linear<T>, A>>;
 
 /// An element type of the family's kernels.
-trait Element: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
+trait Element:
+    TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> + ElementTypes<In = Self, Out = Self>
+{
     /// The kernels that fuse nothing.
     fn plain() -> &'static [Instance<Self>];
+    /// The kernels that fuse nothing and store a C of f32.
+    fn plain_to_f32() -> &'static [Instance<InOut<Self, f32>>];
     /// The kernels for groups.
     fn grouped() -> &'static [Instance<Self>];
     /// The kernels that gather A.
@@ -85,12 +96,15 @@ trait Element: TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> {
 }
 
 macro_rules! element_types {
-    ($($element:ty: $plain:ident, $grouped:ident, $gathered:ident, $scattered:ident, $swiglu:ident, $linear:ident,
+    ($($element:ty: $plain:ident, $plain_to_f32:ident, $grouped:ident, $gathered:ident, $scattered:ident, $swiglu:ident, $linear:ident,
         $gelu:ident by $gelu_type:ident, $silu:ident,
         $split_k_reduce:ident;)+) => {$(
         impl Element for $element {
             fn plain() -> &'static [Instance<Self>] {
                 $plain
+            }
+            fn plain_to_f32() -> &'static [Instance<InOut<Self, f32>>] {
+                $plain_to_f32
             }
             fn grouped() -> &'static [Instance<Self>] {
                 $grouped
@@ -120,9 +134,9 @@ macro_rules! element_types {
     )+};
 }
 element_types! {
-    bf16: BF16, GROUPED_BF16, GATHERED_BF16, SCATTERED_BF16, SWIGLU_BF16, LINEAR_BF16,
+    bf16: BF16, BF16_TO_F32, GROUPED_BF16, GATHERED_BF16, SCATTERED_BF16, SWIGLU_BF16, LINEAR_BF16,
         GELU_BF16 by GeluForBf16, SILU_BF16, split_k_reduce_bf16;
-    f16: F16, GROUPED_F16, GATHERED_F16, SCATTERED_F16, SWIGLU_F16, LINEAR_F16,
+    f16: F16, F16_TO_F32, GROUPED_F16, GATHERED_F16, SCATTERED_F16, SWIGLU_F16, LINEAR_F16,
         GELU_F16 by Gelu, SILU_F16, split_k_reduce_f16;
 }
 
@@ -147,7 +161,7 @@ fn supports<D: Display>(
 }
 
 /// The instances for operands of these orders that the backend runs. With a name, only the instance of this name.
-fn of_orders<T, Epi>(
+fn of_orders<T: ElementTypes, Epi>(
     all: &'static [Instance<T, Epi>],
     backend: Backend,
     [a, b]: [Order; 2],
@@ -155,13 +169,13 @@ fn of_orders<T, Epi>(
 ) -> Vec<&'static Instance<T, Epi>> {
     let k_major = [a == Order::RowMajor, b == Order::ColMajor];
     all.iter()
-        .filter(|instance| instance.k_major == instance.oriented(k_major))
+        .filter(|it| it.traits.k_major == it.traits.oriented(k_major))
         .filter(|instance| has_code(backend, instance.kernel))
         .filter(|instance| kernel.is_none_or(|name| instance.name() == name))
         .collect()
 }
 
-fn names<T, Epi>(instances: Vec<&'static Instance<T, Epi>>) -> Vec<&'static str> {
+fn names<T: ElementTypes, Epi>(instances: Vec<&'static Instance<T, Epi>>) -> Vec<&'static str> {
     let names = instances.into_iter().map(|instance| instance.name());
     names.collect()
 }
@@ -205,6 +219,16 @@ fn plain_candidates<T: Element>(query: KernelQuery) -> Vec<&'static str> {
     }
 }
 
+/// The names of the kernels for a C of f32.
+fn candidates_for_f32<T: Element>(query: KernelQuery) -> Vec<&'static str> {
+    let mut all = plain_candidates::<T>(query);
+    if !all.is_empty() {
+        let storing_f32 = of_orders(T::plain_to_f32(), query.backend, query.orders, None);
+        all.extend(names(storing_f32));
+    }
+    all
+}
+
 /// The plain kernels for the problem's orders. With a name, only the kernel of this name.
 fn plain_kernels<T: Element, D: DeviceData>(
     stream: &Stream,
@@ -213,6 +237,23 @@ fn plain_kernels<T: Element, D: DeviceData>(
 ) -> Vec<&'static Instance<T>> {
     let orders = [problem.a.order(), problem.b.order()];
     of_orders(T::plain(), stream.device().backend(), orders, named.kernel)
+}
+
+/// An instance, and how it is launched.
+type Selected<T, Epi = Scale> = (&'static Instance<T, Epi>, Candidate);
+
+/// The same, with the model's input.
+type SelectedFor<T, Epi = Scale> = (Selected<T, Epi>, CostInput);
+
+/// The instance that is estimated to be the fastest. None if there are none.
+fn fastest<T: ElementTypes, Epi>(
+    instances: &[&'static Instance<T, Epi>],
+    input: &CostInput,
+) -> Option<Selected<T, Epi>> {
+    let all: Vec<_> = instances.iter().map(|it| &it.traits).collect();
+    let candidate = choice::fastest(&all, input)?;
+    let is_it = |it: &&&'static Instance<T, Epi>| ptr::eq(&it.traits, candidate.instance);
+    Some((instances.iter().find(is_it)?, candidate))
 }
 
 /// The model's input for the problem.
@@ -302,7 +343,7 @@ family! {
 family! {
     /// C of f32.
     ToF32, <T> to f32, plan to_f32, gates false, |_, _, _| Ok(None),
-    names plain_candidates, decompositions |_, _, _| Vec::new()
+    names candidates_for_f32, decompositions |_, _, _| Vec::new()
 }
 family! {
     /// C of another type, which no kernel of the family writes.
@@ -346,9 +387,14 @@ fn plain<T: Element>(
 ) -> Result<Option<LaunchPlan<T, T>>> {
     let (kernels, input) = plain_candidates_of(stream, problem, named);
     match fastest(&kernels, &input) {
-        Some(candidate) => {
-            let launch = Plain(Prepared::new(stream, &PTX, candidate, input)?);
-            Ok(Some(plan_of(stream, problem, (&candidate, &input), launch)))
+        Some(selected) => {
+            let launch = Plain(Prepared::new(stream, &PTX, selected, input)?);
+            Ok(Some(plan_of(
+                stream,
+                problem,
+                (&selected.1, &input),
+                launch,
+            )))
         }
         // The kernel of this name cannot write C itself.
         None => by_second_kernel(stream, problem, named),
@@ -363,7 +409,7 @@ fn plain_candidates_of<T: Element>(
 ) -> (Vec<&'static Instance<T>>, CostInput) {
     let overwrites = problem.beta == 0.0 && tma_stores(&problem.c);
     let mut kernels = plain_kernels(stream, problem, named);
-    kernels.retain(|instance| overwrites || !instance.overwrites_only);
+    kernels.retain(|instance| overwrites || !instance.traits.overwrites_only);
     let input = CostInput {
         allows_fixup: FixupCounters::of(stream).is_some(),
         ..cost_input(stream, problem, named)
@@ -387,7 +433,7 @@ fn decompositions<T: Element>(
             decomposition,
             ..input
         };
-        by_model(instance, &input, 0.0, f64::INFINITY).map(|it| it.decomposition)
+        by_model(&instance.traits, &input, 0.0, f64::INFINITY).map(|it| it.decomposition)
     };
     let estimated = launched(None);
     let all = Decomposition::ALL.into_iter().map(Some);
@@ -415,57 +461,105 @@ fn fused<T: Element, A: Epilogue<Acc = f32>>(
     let (second, second_input) = for_second_kernel(stream, problem, named);
     // Only the chosen kernel is loaded: loading may compile its PTX.
     match (fastest(&fusing, &input), second) {
-        (Some(candidate), second)
-            if second.is_none_or(|it| it.clocks >= SECOND_KERNEL_PAYS * candidate.clocks) =>
+        (Some(selected), second)
+            if second.is_none_or(|(_, it)| it.clocks >= SECOND_KERNEL_PAYS * selected.1.clocks) =>
         {
             let launch = FusedLaunch {
-                kernel: Prepared::new(stream, &PTX, candidate, input)?,
+                kernel: Prepared::new(stream, &PTX, selected, input)?,
                 activation,
             };
-            Ok(Some(plan_of(stream, problem, (&candidate, &input), launch)))
+            Ok(Some(plan_of(
+                stream,
+                problem,
+                (&selected.1, &input),
+                launch,
+            )))
         }
         (_, Some(second)) => second_kernel(stream, problem, second, second_input).map(Some),
         (_, None) => Ok(None),
     }
 }
 
-/// Plans a C of f32. C itself is the partial output if it is alpha·A·B, or alpha·A·B + C, and threads can write pairs
-/// to it.
+/// Plans a C of f32: by a kernel that stores f32, by partial output, or by a second kernel.
 fn to_f32<T: Element>(
     stream: &Stream,
     problem: &Problem<'_, T, f32>,
     named: Named<'_>,
 ) -> Result<Option<LaunchPlan<T, f32>>> {
+    if !problem.epilogue.are_none() {
+        return by_second_kernel(stream, problem, named);
+    }
+    let by_partial_output = for_partial_output(stream, problem, named);
+    if let Some((selected, input)) = for_storing_f32(stream, problem, named, by_partial_output) {
+        let launch = StoreF32(Prepared::new(stream, &PTX, selected, input)?);
+        return Ok(Some(plan_of(
+            stream,
+            problem,
+            (&selected.1, &input),
+            launch,
+        )));
+    }
+    let Some((selected, input)) = by_partial_output else {
+        return by_second_kernel(stream, problem, named);
+    };
+    let (_, candidate) = selected;
+    let prepared = Prepared::new(stream, &PTX, selected, input)?;
+    let adds = problem.beta != 0.0;
+    let estimate = (&candidate, &input);
+    Ok(Some(match candidate.path {
+        OutputPath::Direct => {
+            let launch = Accumulate { prepared, adds };
+            plan_of(stream, problem, estimate, launch)
+        }
+        _ => plan_of(stream, problem, estimate, SecondKernel(prepared)),
+    }))
+}
+
+/// The plain kernel that is the fastest with partial output, with the model's input. C itself is the partial output if
+/// it is alpha·A·B, or alpha·A·B + C, and threads can write pairs to it.
+fn for_partial_output<T: Element>(
+    stream: &Stream,
+    problem: &Problem<'_, T, f32>,
+    named: Named<'_>,
+) -> Option<SelectedFor<T>> {
     let c = &problem.c;
     let in_pairs = c.starts_runs_at(2 * size_of::<f32>()) && c.columns().is_multiple_of(2);
     let adds = problem.beta == 1.0;
-    let is_partial_output = problem.epilogue.are_none() && (adds || problem.beta == 0.0);
-    if !(is_partial_output && in_pairs) {
-        return by_second_kernel(stream, problem, named);
+    if !(in_pairs && (adds || problem.beta == 0.0)) {
+        return None;
     }
     let mut input = cost_input(stream, problem, named);
     input.c_is_partial_output = true;
     if adds {
         input.bytes_c *= 2;
     }
-    let Some(candidate) = fastest(&plain_kernels(stream, problem, named), &input) else {
-        return Ok(None);
+    let selected = fastest(&plain_kernels(stream, problem, named), &input)?;
+    Some((selected, input))
+}
+
+/// The fastest kernel that stores f32, with the model's input. None if there is no such kernel, or if partial output is
+/// faster: it is where TMA cannot overwrite C.
+fn for_storing_f32<T: Element>(
+    stream: &Stream,
+    problem: &Problem<'_, T, f32>,
+    named: Named<'_>,
+    by_partial_output: Option<SelectedFor<T>>,
+) -> Option<SelectedFor<InOut<T, f32>>> {
+    let orders = [problem.a.order(), problem.b.order()];
+    let backend = stream.device().backend();
+    let overwrites = problem.beta == 0.0 && tma_stores(&problem.c);
+    let mut kernels = of_orders(T::plain_to_f32(), backend, orders, named.kernel);
+    kernels.retain(|instance| overwrites || !instance.traits.overwrites_only);
+    let input = CostInput {
+        allows_fixup: FixupCounters::of(stream).is_some(),
+        allows_second_kernel: false,
+        ..cost_input(stream, problem, named)
     };
-    let prepared = Prepared::new(stream, &PTX, candidate, input)?;
-    Ok(Some(match candidate.path {
-        OutputPath::Direct => plan_of(
-            stream,
-            problem,
-            (&candidate, &input),
-            Accumulate { prepared, adds },
-        ),
-        _ => plan_of(
-            stream,
-            problem,
-            (&candidate, &input),
-            SecondKernel(prepared),
-        ),
-    }))
+    let selected = fastest(&kernels, &input)?;
+    let pays = by_partial_output.is_none_or(|((_, partial), _)| {
+        overwrites && selected.1.clocks <= PARTIAL_OUTPUT_PAYS * partial.clocks
+    });
+    pays.then_some((selected, input))
 }
 
 /// Plans any C: a second kernel makes it of partial output.
@@ -475,7 +569,7 @@ fn by_second_kernel<T: Element, D: Output<Acc = f32>>(
     named: Named<'_>,
 ) -> Result<Option<LaunchPlan<T, D>>> {
     match for_second_kernel(stream, problem, named) {
-        (Some(candidate), input) => second_kernel(stream, problem, candidate, input).map(Some),
+        (Some(selected), input) => second_kernel(stream, problem, selected, input).map(Some),
         (None, _) => Ok(None),
     }
 }
@@ -485,31 +579,31 @@ fn for_second_kernel<T: Element, D: DeviceData>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     named: Named<'_>,
-) -> (Option<Candidate<T, Scale>>, CostInput) {
+) -> (Option<Selected<T>>, CostInput) {
     let input = CostInput {
         needs_second_kernel: true,
         ..cost_input(stream, problem, named)
     };
-    let candidate = fastest(&plain_kernels(stream, problem, named), &input);
-    (candidate, input)
+    let selected = fastest(&plain_kernels(stream, problem, named), &input);
+    (selected, input)
 }
 
 /// Plans this plain kernel, and a second kernel.
 fn second_kernel<T: Element, D: Output<Acc = f32>>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
-    candidate: Candidate<T, Scale>,
+    selected: Selected<T>,
     input: CostInput,
 ) -> Result<LaunchPlan<T, D>> {
-    let launch = SecondKernel(Prepared::new(stream, &PTX, candidate, input)?);
-    Ok(plan_of(stream, problem, (&candidate, &input), launch))
+    let launch = SecondKernel(Prepared::new(stream, &PTX, selected, input)?);
+    Ok(plan_of(stream, problem, (&selected.1, &input), launch))
 }
 
 /// The plan of a candidate's launch, after operands that TMA cannot read are copied.
-fn plan_of<T: Operand, D: DeviceData, Epi>(
+fn plan_of<T: Operand, D: DeviceData>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
-    (candidate, input): (&Candidate<T, Epi>, &CostInput),
+    (candidate, input): (&Candidate, &CostInput),
     launch: impl Launch<T, D> + 'static,
 ) -> LaunchPlan<T, D> {
     let clocks = candidate.clocks + TmaOperand::copying(stream, problem);
@@ -574,6 +668,36 @@ impl<T: Element, A: Epilogue<Acc = f32>> Launch<T, T> for FusedLaunch<T, A> {
     }
 }
 
+/// A C of f32 by a kernel that stores f32.
+struct StoreF32<T: Element>(Prepared<InOut<T, f32>, Scale>);
+
+impl<T: Element> Launch<T, f32> for StoreF32<T> {
+    fn launch(&self, stream: &Stream, mut problem: Problem<'_, T, f32>) -> Result<()> {
+        let Self(kernel) = self;
+        let scale = Scale {
+            alpha: problem.alpha,
+            beta: problem.beta,
+        };
+        let operands = TmaOperand::both(stream, &problem)?;
+        let matrices = operands.each_ref().map(TmaOperand::matrix);
+        match (kernel.path(), FixupCounters::of(stream)) {
+            (OutputPath::Fixup, Some(counters)) => {
+                let c = &mut problem.c;
+                kernel.launch_with_fixup(stream, matrices, c, scale, &counters)
+            }
+            // The plan's stream had counters, and this stream has none.
+            (OutputPath::Fixup, None) => match to_f32(stream, &problem, Named::default())? {
+                Some(plan) => plan.launch(stream, problem),
+                None => unreachable!("every problem has a plain kernel"),
+            },
+            _ => {
+                let to = To::C(&mut problem.c);
+                kernel.launch(stream, matrices, to, scale, Workspace::NONE)
+            }
+        }
+    }
+}
+
 /// A C of f32 as partial output.
 struct Accumulate<T: Element> {
     prepared: Prepared<T, Scale>,
@@ -616,6 +740,7 @@ impl<T: Element, D: Output<Acc = f32>> Launch<T, D> for SecondKernel<T> {
 mod tests {
     use cutlet_device::collective::StreamedTiles;
     use cutlet_host::Buffer;
+    use cutlet_kernels::gemm::sm90::kernel_traits::KernelTraits;
 
     use super::*;
     use crate::gemm::choice::cost::streamed_tiles;
@@ -637,11 +762,7 @@ mod tests {
     }
 
     impl Way {
-        fn candidate(
-            self,
-            instance: &'static Instance<bf16>,
-            input: &CostInput,
-        ) -> Candidate<bf16, Scale> {
+        fn candidate(self, instance: &'static KernelTraits, input: &CostInput) -> Candidate {
             let input = input.oriented(instance);
             let [rows, columns] = input.clusters(instance);
             let clusters_of_tiles = rows * columns;
@@ -692,8 +813,8 @@ mod tests {
         let mut gemm = Gemm::new(a, b, c).beta(beta);
         let problem = Problem::new(stream, &mut gemm)?;
         let input = cost_input(stream, &problem, Named::default());
-        let candidate = way.candidate(instance, &input);
-        Plain(Prepared::new(stream, &PTX, candidate, input)?).launch(stream, problem)
+        let selected = (instance, way.candidate(&instance.traits, &input));
+        Plain(Prepared::new(stream, &PTX, selected, input)?).launch(stream, problem)
     }
 
     /// Checks C of several launches, because each must leave the counters as it found them. Half of them are in a
@@ -702,9 +823,12 @@ mod tests {
         let mut instances = BF16.iter().filter(|it| it.name() == name);
         let instance = instances.next().expect("the instance exists");
         match way {
-            Way::Streams { .. } => assert!(instance.streams_tiles, "{name}"),
-            Way::Splits(_, OutputPath::Fixup) => assert!(instance.runs_fixup, "{name}"),
-            _ => assert!(instance.writes_partials && !instance.transposed, "{name}"),
+            Way::Streams { .. } => assert!(instance.traits.streams_tiles, "{name}"),
+            Way::Splits(_, OutputPath::Fixup) => assert!(instance.traits.runs_fixup, "{name}"),
+            _ => assert!(
+                instance.traits.writes_partials && !instance.traits.transposed,
+                "{name}"
+            ),
         }
         let stream = Device::auto().stream().unwrap();
         let (a, b, old) = (small(m * k), small(k * n), small(m * n));

@@ -4,15 +4,15 @@
 use core::marker::PhantomData;
 
 use cutlet_device::collective::{AffinitySlot, DsmemBuffer, Pipeline, TileRing};
-use cutlet_device::sm90::{Wgmma, WgmmaInstruction};
+use cutlet_device::sm90::{StoredAccumulator, Wgmma, WgmmaInstruction};
 use cutlet_device::tile::{Major, OperandLayout, SharedTile, TmaLayout};
 use cutlet_device::tma::TmaBox;
-use cutlet_device::{Float16, LaunchBounds, MmaInstruction, SharedStorage};
+use cutlet_device::{DeviceData, LaunchBounds, MmaInstruction, SharedStorage};
 use cutlet_layout_core::{E, StaticLayout};
 
 use super::epilogue_subtiles::{self, StoreMajor, SubtileBuffer};
 use crate::gemm::config::{
-    ClusterShape, Consumers, EpilogueTile, StageCount, Tile, TileShape, epilogue_n,
+    ClusterShape, Consumers, ElementTypes, EpilogueTile, StageCount, Tile, TileShape, epilogue_n,
 };
 use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
 use crate::gemm::scheduler::WARP_ROWS;
@@ -33,7 +33,7 @@ use crate::gemm::scheduler::WARP_ROWS;
 /// assert_eq!(Kernel::THREADS, 384);
 /// ```
 ///
-/// `T` is the type of A, B and C. `JA` and `JB` say whether A and B (as (n, k)) are K-major. `JC` is `KMajor` for a
+/// `T` is the type of A, B and C, or `InOut<bf16, f32>` for a C of another type. `JA` and `JB` say whether A and B (as (n, k)) are K-major. `JC` is `KMajor` for a
 /// row-major C, and `MnMajor` for a column-major one, which can only be overwritten, by TMA. `Tl` is the tile, `St` the
 /// stages of the pipeline, two at least. `Cl` is the cluster: with a `K` of 2, each of its two blocks multiplies every
 /// other k-tile of the same tile, and finishes the rows of one of its two cooperative consumers. `Co` is the consumers,
@@ -98,8 +98,12 @@ pub struct Sm90<T, JA, JB, JC, Tl, St, Cl, Co, Ep>(
 
 /// A configuration of this family: an [`Sm90`].
 pub trait Config: Copy + 'static {
-    /// Elements of A, B and C.
-    type Element: Float16 + Default;
+    /// The element types.
+    type Types: ElementTypes<In = Self::In, Out = Self::Out>;
+    /// Elements of A and B.
+    type In: DeviceData + Default;
+    /// Elements of C.
+    type Out: StoredAccumulator + Default;
     /// Whether A is K-major.
     type MajorA: Major;
     /// Whether B is K-major.
@@ -118,12 +122,7 @@ pub trait Config: Copy + 'static {
     const EPI_N: usize;
 
     /// The instruction of a consumer.
-    type Mma: WgmmaInstruction<
-            A = Self::Element,
-            B = Self::Element,
-            MajorA = Self::MajorA,
-            MajorB = Self::MajorB,
-        >;
+    type Mma: WgmmaInstruction<A = Self::In, B = Self::In, MajorA = Self::MajorA, MajorB = Self::MajorB>;
     /// A stage's tile of A in shared memory.
     type LayoutA: TmaLayout;
     /// A stage's tile of B in shared memory.
@@ -182,7 +181,7 @@ pub trait Config: Copy + 'static {
             "a k-tile has the k of four instructions: 128 bytes of a row"
         );
         assert!(
-            Self::EPI_N == epilogue_n(Self::Tile::N),
+            Self::EPI_N == epilogue_n::<Self::Out>(Self::Tile::N),
             "the epilogue tile is epilogue_n(N) columns wide"
         );
         assert!(
@@ -198,16 +197,19 @@ pub trait Config: Copy + 'static {
 impl<T, JA, JB, JC, St, Cl, Co, const M: usize, const N: usize, const K: usize, const EPI_N: usize>
     Config for Sm90<T, JA, JB, JC, Tile<M, N, K>, St, Cl, Co, EpilogueTile<EPI_N>>
 where
-    T: Float16 + Default,
+    T: ElementTypes,
     JA: Major,
     JB: Major,
     JC: StoreMajor,
     St: StageCount,
     Cl: ClusterShape,
     Co: Consumers,
-    Wgmma<N, T, T, JA, JB>: WgmmaInstruction<A = T, B = T, MajorA = JA, MajorB = JB>,
+    Wgmma<N, T::In, T::In, JA, JB>:
+        WgmmaInstruction<A = T::In, B = T::In, MajorA = JA, MajorB = JB>,
 {
-    type Element = T;
+    type Types = T;
+    type In = T::In;
+    type Out = T::Out;
     type MajorA = JA;
     type MajorB = JB;
     type MajorC = JC;
@@ -216,9 +218,9 @@ where
     type Cluster = Cl;
     type Consumers = Co;
     const EPI_N: usize = EPI_N;
-    type Mma = Wgmma<N, T, T, JA, JB>;
-    type LayoutA = OperandLayout<T, JA, M, K, 128>;
-    type LayoutB = OperandLayout<T, JB, N, K, 128>;
+    type Mma = Wgmma<N, T::In, T::In, JA, JB>;
+    type LayoutA = OperandLayout<T::In, JA, M, K, 128>;
+    type LayoutB = OperandLayout<T::In, JB, N, K, 128>;
     type TileC = (E<M, 1, 0>, E<N, 1, 1>);
     type AtomC = (E<64, 1, 0>, E<N, 1, 1>);
     type SubtileC = (E<64, 1, 0>, E<EPI_N, 1, 1>);
@@ -229,26 +231,26 @@ where
 
 /// A stage's tile of A in shared memory.
 pub(super) type SharedA<C> = SharedTile<
-    <C as Config>::Element,
+    <C as Config>::In,
     <C as Config>::LayoutA,
     <<C as Config>::LayoutA as TmaLayout>::Swizzle,
 >;
 /// A stage's tile of B in shared memory.
 pub(super) type SharedB<C> = SharedTile<
-    <C as Config>::Element,
+    <C as Config>::In,
     <C as Config>::LayoutB,
     <<C as Config>::LayoutB as TmaLayout>::Swizzle,
 >;
 /// The stages' tiles of A.
 pub(super) type RingA<C> = TileRing<
-    <C as Config>::Element,
+    <C as Config>::In,
     <C as Config>::LayoutA,
     <<C as Config>::LayoutA as TmaLayout>::Swizzle,
     <C as Config>::Stages,
 >;
 /// The stages' tiles of B.
 pub(super) type RingB<C> = TileRing<
-    <C as Config>::Element,
+    <C as Config>::In,
     <C as Config>::LayoutB,
     <<C as Config>::LayoutB as TmaLayout>::Swizzle,
     <C as Config>::Stages,

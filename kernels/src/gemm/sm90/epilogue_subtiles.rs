@@ -13,9 +13,11 @@
 use core::marker::PhantomData;
 
 use cutlet_device::collective::UnalignedRows;
-use cutlet_device::sm90::{AccumulatorLayout, WarpgroupThreads, store_accumulator};
+use cutlet_device::sm90::{
+    AccumulatorLayout, StoredAccumulator, WarpgroupThreads, store_accumulator,
+};
 use cutlet_device::tile::{
-    KMajor, Major, MnMajor, OperandTile, SharedTile, TmaLayout, swizzle_source, tile_layout,
+    KMajor, Major, MnMajor, SharedTile, TmaLayout, swizzle_source, tile_layout,
 };
 use cutlet_device::tma::{TensorMap, TmaBox, tma_store_commit, tma_store_wait_read};
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
@@ -23,8 +25,8 @@ use cutlet_device::{
     Float, GlobalMut, Shared, SharedStorage, fence_async_shared, lane_idx, sync_warp,
 };
 use cutlet_layout_core::{
-    Coord, E, EngineMut, Fragment, FragmentLayout, Gather, L, Layout, MatrixInner, RowMajor,
-    StaticLayout, StaticSwizzle, Tensor, ThreadValue, Tv, WgmmaC, each, tiles,
+    AccessWidth, Coord, E, EngineMut, Fragment, FragmentLayout, Gather, L, Layout, MatrixInner,
+    RowMajor, StaticLayout, StaticSwizzle, Tensor, ThreadValue, Tv, WgmmaC, each, tiles,
 };
 
 use super::config::{Acc, Config};
@@ -46,12 +48,12 @@ pub(super) const fn columns_that_fit<C: Config>(left: usize) -> usize {
 
 /// Bytes of shared memory of all consumers' subtiles, of `columns` columns each.
 pub(super) const fn buffer_bytes<C: Config>(columns: usize) -> usize {
-    C::Consumers::WARPGROUPS * 64 * columns * size_of::<C::Element>()
+    C::Consumers::WARPGROUPS * 64 * columns * size_of::<C::Out>()
 }
 
 /// Shared memory for a consumer's subtiles on their way to C.
 #[derive(Clone, Copy)]
-pub struct SubtileBuffer<C: Config>(Shared<C::Element>);
+pub struct SubtileBuffer<C: Config>(Shared<C::Out>);
 
 /// As shared storage it is all consumers' buffers, and the first one's buffer.
 impl<C: Config> SharedStorage for SubtileBuffer<C> {
@@ -74,7 +76,7 @@ impl<C: Config> SubtileBuffer<C> {
 
     /// The same memory for a configuration of half as many columns, whose buffers must be alike.
     #[inline(always)]
-    pub fn as_half<H: Config<Element = C::Element>>(self) -> SubtileBuffer<H> {
+    pub fn as_half<H: Config<Out = C::Out>>(self) -> SubtileBuffer<H> {
         SubtileBuffer(self.0)
     }
 }
@@ -90,13 +92,13 @@ struct SubtileSwizzle<C>(PhantomData<C>);
 
 impl<C: Config> StaticLayout for SubtileLayout<C> {
     const LAYOUT: Layout =
-        tile_layout::<C::Element>(Self::IS_K_MAJOR, [Self::MN, Self::K], Self::SWIZZLE_BYTES);
+        tile_layout::<C::Out>(Self::IS_K_MAJOR, [Self::MN, Self::K], Self::SWIZZLE_BYTES);
 }
 
 impl<C: Config> TmaLayout for SubtileLayout<C> {
     const MN: usize = 64;
     const K: usize = C::EPI_N;
-    const SWIZZLE_BYTES: usize = size_of::<C::Element>()
+    const SWIZZLE_BYTES: usize = size_of::<C::Out>()
         * if C::MajorC::IS_K_MAJOR {
             assert!(
                 C::EPI_N >= 16,
@@ -111,12 +113,12 @@ impl<C: Config> TmaLayout for SubtileLayout<C> {
 }
 
 impl<C: Config> StaticSwizzle for SubtileSwizzle<C> {
-    const SOURCE: u32 = swizzle_source::<C::Element>(SubtileLayout::<C>::SWIZZLE_BYTES);
+    const SOURCE: u32 = swizzle_source::<C::Out>(SubtileLayout::<C>::SWIZZLE_BYTES);
     const SHIFT: u32 = 3;
 }
 
 /// A subtile in shared memory.
-type SharedSubtile<C> = SharedTile<<C as Config>::Element, SubtileLayout<C>, SubtileSwizzle<C>>;
+type SharedSubtile<C> = SharedTile<<C as Config>::Out, SubtileLayout<C>, SubtileSwizzle<C>>;
 
 /// The box of C's tensor map: a warp's rows of a subtile.
 pub(super) const fn tma_box<C: Config>() -> TmaBox {
@@ -129,8 +131,7 @@ pub(super) const fn tma_box<C: Config>() -> TmaBox {
 struct StagedLayout<C>(PhantomData<C>);
 
 impl<C: Config> StaticLayout for StagedLayout<C> {
-    const LAYOUT: Layout =
-        tile_layout::<C::Element>(true, [Self::MN, Self::K], Self::SWIZZLE_BYTES);
+    const LAYOUT: Layout = tile_layout::<C::Out>(true, [Self::MN, Self::K], Self::SWIZZLE_BYTES);
 }
 
 impl<C: Config> TmaLayout for StagedLayout<C> {
@@ -147,6 +148,23 @@ impl<C: Config> TmaLayout for StagedLayout<C> {
 
 /// The columns that [`EpilogueSubtiles::update`] works on in a turn.
 const TURN: usize = 16;
+/// How a turn's elements lie in shared memory: in lines of a row each.
+#[derive(Clone, Copy)]
+struct TurnLayout<C>(PhantomData<C>);
+
+/// The swizzle of its lines.
+#[derive(Clone, Copy)]
+struct TurnSwizzle<C>(PhantomData<C>);
+
+impl<C: Config> StaticLayout for TurnLayout<C> {
+    const LAYOUT: Layout = tile_layout::<C::Out>(true, [64, TURN], TURN * size_of::<C::Out>());
+}
+
+impl<C: Config> StaticSwizzle for TurnSwizzle<C> {
+    const SOURCE: u32 = swizzle_source::<C::Out>(TURN * size_of::<C::Out>());
+    const SHIFT: u32 = 3;
+}
+
 /// The rows and columns of a turn.
 type TurnC = (E<64, 1, 0>, E<TURN, 1, 1>);
 /// Which accumulators of a turn are whose: the first of those that a thread has of all columns.
@@ -161,30 +179,48 @@ type FirstElement = Tv<L!(32:0@0), L!(1:1@1)>;
 
 /// Who stores what of a subtile: each thread 16 bytes of a row, neighbours side by side, so that a warp stores whole
 /// rows at once.
-type Rows<C> = Tv<RowThreads<C>, RowValues<C>, 8>;
+#[derive(Clone, Copy)]
+struct Rows<C>(PhantomData<C>);
 
-/// The threads of [`Rows`]: a warp's threads are at as many of its rows as have 256 elements.
+impl<C: Config> Rows<C> {
+    /// Elements of 16 bytes.
+    const VECTOR: usize = <C::Out as StoredAccumulator>::Vector::VALUES;
+    /// Rows that a warp stores at a time.
+    const AT_ONCE: usize = 32 * Self::VECTOR / C::EPI_N;
+}
+
+impl<C: Config> ThreadValue for Rows<C> {
+    type Thr = RowThreads<C>;
+    type Val = RowValues<C>;
+    type Width = <C::Out as StoredAccumulator>::Vector;
+}
+
+/// The threads of [`Rows`].
 #[derive(Clone, Copy)]
 struct RowThreads<C>(PhantomData<C>);
 
 impl<C: Config> StaticLayout for RowThreads<C> {
     const LAYOUT: Layout = Layout::concat(&[
-        Layout::static_basis_mode((C::EPI_N / 8) as i64, 8, 1),
-        Layout::static_basis_mode((256 / C::EPI_N) as i64, 1, 0),
+        Layout::static_basis_mode(
+            (C::EPI_N / Rows::<C>::VECTOR) as i64,
+            Rows::<C>::VECTOR as i64,
+            1,
+        ),
+        Layout::static_basis_mode(Rows::<C>::AT_ONCE as i64, 1, 0),
         Layout::static_basis_mode(4, WARP_ROWS as i64, 0),
     ]);
 }
 
-/// The values of [`Rows`]: 8 of a row, and so on through the warp's rows. They are never in a fragment.
+/// The values of [`Rows`]: 16 bytes of a row, and so on through the warp's rows. They are never in a fragment.
 #[derive(Clone, Copy)]
 struct RowValues<C>(PhantomData<C>);
 
 impl<C: Config> StaticLayout for RowValues<C> {
     const LAYOUT: Layout = Layout::concat(&[
-        Layout::static_basis_mode(8, 1, 1),
+        Layout::static_basis_mode(Rows::<C>::VECTOR as i64, 1, 1),
         Layout::static_basis_mode(
-            (WARP_ROWS * C::EPI_N / 256) as i64,
-            (256 / C::EPI_N) as i64,
+            (WARP_ROWS / Rows::<C>::AT_ONCE) as i64,
+            Rows::<C>::AT_ONCE as i64,
             0,
         ),
     ]);
@@ -195,8 +231,7 @@ impl<C: Config> FragmentLayout for RowValues<C> {
 }
 
 /// The rows of C that an M atom has.
-pub(super) type AtomRows<C> =
-    Tensor<GlobalMut<<C as Config>::Element>, RowMajor, <C as Config>::AtomC>;
+pub(super) type AtomRows<C> = Tensor<GlobalMut<<C as Config>::Out>, RowMajor, <C as Config>::AtomC>;
 
 /// The epilogue subtiles of an M atom.
 #[derive(Clone, Copy)]
@@ -376,7 +411,7 @@ impl<C: Config> EpilogueSubtiles<C> {
         accumulators: &mut AtomFragment<C::Mma>,
         epilogue: Epi,
     ) where
-        Eng: EngineMut<Element = C::Element>,
+        Eng: EngineMut<Element = C::Out>,
         I: MatrixInner,
     {
         let Self { rows, thread, .. } = *self;
@@ -387,11 +422,11 @@ impl<C: Config> EpilogueSubtiles<C> {
         let old_of = |turn: u32| {
             tile_c(turn)
                 .partition::<TurnLines>(thread)
-                .load(C::Element::default())
+                .load(C::Out::default())
         };
-        let tile = OperandTile::<C::Element, KMajor, 64, TURN, 32>::from_shared(buffer);
+        let tile = SharedTile::<_, TurnLayout<C>, TurnSwizzle<C>>::from_shared(buffer);
 
-        let mut next_old = Fragment::filled(C::Element::default());
+        let mut next_old = Fragment::filled(C::Out::default());
         if epilogue.reads_old() {
             next_old = old_of(0);
         }
@@ -427,7 +462,7 @@ impl<C: Config> EpilogueSubtiles<C> {
                 store_accumulator::<C::Mma, _, _, _>(tile, 0u32, 0, thread, accumulators);
                 sync_warp();
                 let to = tile_c(turn).partition::<TurnLines>(thread);
-                to.store(&lines.load(C::Element::default()));
+                to.store(&lines.load(C::Out::default()));
                 sync_warp();
             }
             *accumulators = accumulators.moved_up(TurnValues::SIZE);
@@ -486,7 +521,7 @@ impl<C: Config> EpilogueSubtiles<C> {
     /// them, unless the engine allows it, and the buffer.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub(super) unsafe fn scatter<Eng: EngineMut<Element = C::Element>>(
+    pub(super) unsafe fn scatter<Eng: EngineMut<Element = C::Out>>(
         &self,
         to: &Tensor<Eng, Gather<Indices>, C::AtomC>,
         accumulators: &AtomFragment<C::Mma>,
@@ -518,7 +553,7 @@ impl<C: Config> EpilogueSubtiles<C> {
     /// # Safety
     /// As [`NamedRows::report_misses`].
     #[inline(always)]
-    pub(super) unsafe fn report_misses<Eng: EngineMut<Element = C::Element>>(
+    pub(super) unsafe fn report_misses<Eng: EngineMut<Element = C::Out>>(
         &self,
         to: &Tensor<Eng, Gather<Indices>, C::AtomC>,
         names: &NamedRows,

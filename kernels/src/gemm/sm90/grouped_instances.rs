@@ -48,10 +48,10 @@ macro_rules! instances_of {
                 type OfColumns<const N: usize, const EPI_N: usize> =
                     Sm90<$format, $a, $b, K, Tile<$m, N>, $stages, $cluster, $consumers, EpilogueTile<EPI_N>>;
                 /// The configuration.
-                pub type Kernel = OfColumns<$n, { epilogue_n($n) }>;
+                pub type Kernel = OfColumns<$n, { epilogue_n::<$format>($n) }>;
                 /// The configuration with half the columns.
                 #[allow(dead_code, reason = "few operations use it")]
-                type Half = OfColumns<{ $n / 2 }, { epilogue_n($n / 2) }>;
+                type Half = OfColumns<{ $n / 2 }, { epilogue_n::<$format>($n / 2) }>;
 
                 instantiate! {
                     #[doc = concat!("The kernel: ", stringify!($format), ".")]

@@ -6,7 +6,8 @@
 //! kernel whose launches choose the cluster has no cluster in its name, but each of its instances has. A suffix such as
 //! `_km` gives the majors of A and B where one is not K-major. A third letter is the major of a column-major C:
 //! `bf16_128x160x64_1x1_coop_kkm` computes `Cᵀ = Bᵀ·Aᵀ`, so that the tile's 160 columns are rows of a row-major C. At the
-//! end stands what is fused: `linear` (bias and residual), or an activation after it.
+//! end stands what is fused: `linear` (bias and residual), or an activation after it. There also stands `f32` if C is of
+//! f32.
 //!
 //! Kernels for f16 have the same PTX as those for bf16 but for the format's name. They are not compiled: `also` has
 //! their PTX derived. A build with `CUTLET_EACH_FORMAT=1` compiles them, and fails where they differ otherwise. GELU is
@@ -28,8 +29,8 @@ use super::instance::{Instance, concat, count, static_cluster};
 use super::{ByTma, Config, OneProduct, Sm90, Storage, ToMatrix, gemm};
 use crate::gemm::args::Args;
 use crate::gemm::config::{
-    Cluster, ClusterShape, Cooperative, DynamicCluster, EpilogueTile, PingPong, Stages, Tile,
-    epilogue_n,
+    Cluster, ClusterShape, Cooperative, DynamicCluster, EpilogueTile, InOut, PingPong, Stages,
+    Tile, epilogue_n,
 };
 use crate::gemm::epilogue::{AtLeast, Gelu, GeluForBf16, Linear, Scale, Silu, Then};
 
@@ -58,12 +59,27 @@ macro_rules! instances {
     ) => {
         instances_of! {
             /// Kernels for bf16.
-            $bf16_list of bf16, Scale, compiled if true, also ["f16 for bf16"]:
+            $bf16_list of bf16 to bf16: bf16, Scale, compiled if true, also ["f16 for bf16"]:
                 $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
         instances_of! {
             /// Kernels for f16.
-            $f16_list of f16, Scale, compiled if each_format, also []:
+            $f16_list of f16 to f16: f16, Scale, compiled if each_format, also []:
+                $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
+        }
+    };
+    (plain to f32 $bf16_list:ident, $f16_list:ident:
+        $($bf16:ident, $f16:ident = $majors:tt Tile<$m:literal, $n:literal>, $stages:ty, $cluster:ty $(: $launched:tt)?,
+            $consumers:ty $(, $cpu:ident)?;)+
+    ) => {
+        instances_of! {
+            /// Kernels for bf16 that store a C of f32.
+            $bf16_list of bf16 to f32: InOut<bf16, f32>, Scale, compiled if true, also ["f16 for bf16"]:
+                $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
+        }
+        instances_of! {
+            /// Kernels for f16 that store a C of f32.
+            $f16_list of f16 to f32: InOut<f16, f32>, Scale, compiled if each_format, also []:
                 $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
     };
@@ -73,12 +89,12 @@ macro_rules! instances {
     ) => {
         instances_of! {
             #[doc = concat!("Kernels for bf16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
-            $bf16_list of bf16, Then<Linear<bf16>, $activation>, compiled if true, also ["f16 for bf16"]:
+            $bf16_list of bf16 to bf16: bf16, Then<Linear<bf16>, $activation>, compiled if true, also ["f16 for bf16"]:
                 $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
         instances_of! {
             #[doc = concat!("Kernels for f16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
-            $f16_list of f16, Then<Linear<f16>, $activation>, compiled if each_format, also []:
+            $f16_list of f16 to f16: f16, Then<Linear<f16>, $activation>, compiled if each_format, also []:
                 $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
     };
@@ -88,21 +104,21 @@ macro_rules! instances {
     ) => {
         instances_of! {
             #[doc = concat!("Kernels for bf16 that fuse [`Linear`] and [`", stringify!($for_bf16), "`].")]
-            $bf16_list of bf16, Then<Linear<bf16>, $for_bf16>, compiled if true, also []:
+            $bf16_list of bf16 to bf16: bf16, Then<Linear<bf16>, $for_bf16>, compiled if true, also []:
                 $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
         instances_of! {
             #[doc = concat!("Kernels for f16 that fuse [`Linear`] and [`", stringify!($for_f16), "`].")]
-            $f16_list of f16, Then<Linear<f16>, $for_f16>, compiled if true, also []:
+            $f16_list of f16 to f16: f16, Then<Linear<f16>, $for_f16>, compiled if true, also []:
                 $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
     };
 }
 
-/// Kernels of an element type with an epilogue; under which condition they are compiled for the GPU, and which other
+/// Kernels of element types with an epilogue; under which condition they are compiled for the GPU, and which other
 /// kernels' PTX is derived from theirs.
 macro_rules! instances_of {
-    ($(#[$list_doc:meta])* $list:ident of $format:ident, $epilogue:ty, compiled if $condition:tt, also $also:tt:
+    ($(#[$list_doc:meta])* $list:ident of $format:ident to $out:ident: $types:ty, $epilogue:ty, compiled if $condition:tt, also $also:tt:
         $($name:ident = [$a:ident, $b:ident, $c:ident] $m:literal, $n:literal, $stages:ty,
             $cluster:ty $(: $launched:tt)?, $consumers:ty $(, $cpu:ident)?;)+
     ) => {
@@ -113,8 +129,8 @@ macro_rules! instances_of {
                 use super::*;
 
                 /// The configuration.
-                pub type Kernel = Sm90<$format, $a, $b, $c, Tile<$m, $n>, $stages, $cluster, $consumers,
-                    EpilogueTile<{ epilogue_n($n) }>>;
+                pub type Kernel = Sm90<$types, $a, $b, $c, Tile<$m, $n>, $stages, $cluster, $consumers,
+                    EpilogueTile<{ epilogue_n::<$out>($n) }>>;
 
                 instantiate! {
                     #[doc = concat!("The kernel: ", stringify!($format), ".")]
@@ -124,7 +140,7 @@ macro_rules! instances_of {
                         #[grid_constant] map_a: &TensorMap,
                         #[grid_constant] map_b: &TensorMap,
                         #[grid_constant] map_c: &TensorMap,
-                        c: GlobalMut<$format>,
+                        c: GlobalMut<$out>,
                         workspace: GlobalMut<f32>,
                         args: Args,
                         epilogue: $epilogue,
@@ -136,8 +152,8 @@ macro_rules! instances_of {
 
         $(#[$list_doc])*
         #[cfg(all(feature = "hopper", not(target_arch = "nvptx64")))]
-        pub static $list: &[Instance<$format, $epilogue>] = &{
-            const OF_KERNELS: &[&[Instance<$format, $epilogue>]] = &[$(
+        pub static $list: &[Instance<$types, $epilogue>] = &{
+            const OF_KERNELS: &[&[Instance<$types, $epilogue>]] = &[$(
                 &Instance::in_clusters::<$name::Kernel, _>(&$name::$name, clusters!($name $(: $launched)?)),
             )+];
             concat::<_, _, { count(OF_KERNELS) }>(OF_KERNELS)
@@ -145,7 +161,7 @@ macro_rules! instances_of {
 
         $(#[$list_doc])*
         #[cfg(all(not(feature = "hopper"), not(target_arch = "nvptx64")))]
-        pub static $list: &[Instance<$format, $epilogue>] = &[];
+        pub static $list: &[Instance<$types, $epilogue>] = &[];
     };
 }
 
@@ -229,6 +245,15 @@ instances! {
 }
 
 instances! {
+    plain to f32 BF16_TO_F32, F16_TO_F32:
+    bf16_128x256x64_2x1_coop_f32, f16_128x256x64_2x1_coop_f32 = [K, K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_128x192x64_pingpong_f32, f16_128x192x64_pingpong_f32 = [K, K, K] Tile<128, 192>, Stages<4>, DynamicCluster: ANY, PingPong<2>;
+    bf16_128x128x64_pingpong_f32, f16_128x128x64_pingpong_f32 = [K, K, K] Tile<128, 128>, Stages<6>, DynamicCluster: ANY, PingPong<2>, cpu;
+    bf16_64x128x64_ws_f32, f16_64x128x64_ws_f32 = [K, K, K] Tile<64, 128>, Stages<8>, DynamicCluster: ANY, Cooperative<1>;
+    bf16_64x64x64_1x1_ws_f32, f16_64x64x64_1x1_ws_f32 = [K, K, K] Tile<64, 64>, Stages<12>, Cluster<1, 1>, Cooperative<1>, cpu_both;
+}
+
+instances! {
     fused AtLeast, LINEAR_BF16, LINEAR_F16:
     bf16_128x256x64_2x1_coop_linear, f16_128x256x64_2x1_coop_linear = [K, K, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
     bf16_64x128x64_1x1_ws_linear, f16_64x128x64_1x1_ws_linear = [K, K, K] Tile<64, 128>, Stages<8>, Cluster<1, 1>, Cooperative<1>, cpu_both;
@@ -259,21 +284,22 @@ mod tests {
     use std::{format, string::String};
 
     use super::*;
+    use crate::gemm::config::ElementTypes;
 
     /// The name that a configuration asks for.
-    fn name<T, E>(format: &str, instance: &Instance<T, E>, fused: &str) -> String {
-        let [m, n] = instance.tile;
-        let [rows, columns] = instance.cluster;
+    fn name<T: ElementTypes, E>(format: &str, instance: &Instance<T, E>, fused: &str) -> String {
+        let [m, n] = instance.traits.tile;
+        let [rows, columns] = instance.traits.cluster;
         let cluster = format!("{rows}x{columns}");
-        let consumers = match (instance.is_pingpong, instance.consumers) {
+        let consumers = match (instance.traits.is_pingpong, instance.traits.consumers) {
             (true, _) => "pingpong",
             (false, 1) => "ws",
             (false, 2) => "coop",
             (false, _) => "coop3",
         };
         let major = |is_k: bool| if is_k { "k" } else { "m" };
-        let [a, b] = instance.k_major.map(major);
-        let majors = match (a, b, instance.transposed) {
+        let [a, b] = instance.traits.k_major.map(major);
+        let majors = match (a, b, instance.traits.transposed) {
             ("k", "k", false) => String::new(),
             (a, b, false) => format!("_{a}{b}"),
             (a, b, true) => format!("_{a}{b}m"),
@@ -281,7 +307,7 @@ mod tests {
         format!("{format}_{m}x{n}x64_{cluster}_{consumers}{majors}{fused}")
     }
 
-    fn check_names<T, E>(format: &str, instances: &[Instance<T, E>], fused: &str) {
+    fn check_names<T: ElementTypes, E>(format: &str, instances: &[Instance<T, E>], fused: &str) {
         for instance in instances {
             assert_eq!(instance.name(), name(format, instance, fused));
         }
@@ -291,6 +317,8 @@ mod tests {
     fn names_say_the_configuration() {
         check_names("bf16", BF16, "");
         check_names("f16", F16, "");
+        check_names("bf16", BF16_TO_F32, "_f32");
+        check_names("f16", F16_TO_F32, "_f32");
         check_names("bf16", LINEAR_BF16, "_linear");
         check_names("f16", LINEAR_F16, "_linear");
         check_names("bf16", GELU_BF16, "_gelu");

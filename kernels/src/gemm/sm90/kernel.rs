@@ -47,7 +47,7 @@ pub unsafe fn gemm<C, P, L, W>(
     map_a: &TensorMap,
     map_b: &TensorMap,
     map_c: &TensorMap,
-    c: GlobalMut<C::Element>,
+    c: GlobalMut<C::Out>,
     workspace: GlobalMut<f32>,
     args: Args,
     epilogue: W::Epilogue,
@@ -85,7 +85,7 @@ pub struct Params<'a, T, Epi> {
 }
 
 /// The parameters of a kernel with the store `W`.
-type ParamsOf<'a, C, W> = Params<'a, <C as Config>::Element, <W as StoreRole<C>>::Epilogue>;
+type ParamsOf<'a, C, W> = Params<'a, <C as Config>::Out, <W as StoreRole<C>>::Epilogue>;
 
 /// Whether a launch computes one product or several: the choice of the tile scheduler.
 pub trait Products<C: Config> {
@@ -310,7 +310,7 @@ pub trait ProducerRole<C: Config> {
     fn produce<S: TileScheduler, Epi: Copy>(
         block: Storage<C>,
         scheduler: &S,
-        params: &Params<'_, C::Element, Epi>,
+        params: &Params<'_, C::Out, Epi>,
         who: (WarpIdx, WarpgroupThread),
     );
 }
@@ -325,7 +325,7 @@ pub trait StoreRole<C: Config> {
 
     /// The store of a consumer.
     fn store<'a, S: TileScheduler + 'a>(
-        params: &'a Params<'a, C::Element, Self::Epilogue>,
+        params: &'a Params<'a, C::Out, Self::Epilogue>,
         scheduler: S,
         buffer: SubtileBuffer<C>,
         who: (WarpgroupIdx, WarpgroupThread),

@@ -51,7 +51,7 @@ impl<C: Config> ProducerRole<C> for ByTma {
     fn produce<S: TileScheduler, Epi: Copy>(
         block: Storage<C>,
         scheduler: &S,
-        params: &Params<'_, C::Element, Epi>,
+        params: &Params<'_, C::Out, Epi>,
         (warp, _): (WarpIdx, WarpgroupThread),
     ) {
         if warp.is_first() && elect_one() {

@@ -63,7 +63,7 @@ impl<C: Config> ProducerRole<C> for ByRows {
     fn produce<S: TileScheduler, Epi: Copy>(
         block: Storage<C>,
         scheduler: &S,
-        params: &Params<'_, C::Element, Epi>,
+        params: &Params<'_, C::Out, Epi>,
         (_, thread): (WarpIdx, WarpgroupThread),
     ) {
         let args = params.args;
@@ -98,7 +98,7 @@ struct TableOfA<T> {
 /// Loads k-tiles: of A by the copies of a warpgroup's threads, of B by TMA.
 struct RowLoader<'a, C: Config> {
     rings: (RingA<C>, RingB<C>),
-    table: TableOfA<C::Element>,
+    table: TableOfA<C::In>,
     map_b: &'a TensorMap,
     options_b: LoadOptions,
     cluster: C::Cluster,
@@ -114,7 +114,7 @@ impl<'a, C: Config> RowLoader<'a, C> {
     #[inline(always)]
     pub fn new(
         rings: (RingA<C>, RingB<C>),
-        table: TableOfA<C::Element>,
+        table: TableOfA<C::In>,
         map_b: &'a TensorMap,
         cluster: C::Cluster,
         args: &TmaArgs,
@@ -168,7 +168,7 @@ impl<C: Config> RowLoader<'_, C> {
 }
 
 /// A thread's accesses to a k-tile of named rows. They know where the rows begin.
-type RowAccesses<C> = Partition<Global<<C as Config>::Element>, Gather<Indices>, RowCopy<C>>;
+type RowAccesses<C> = Partition<Global<<C as Config>::In>, Gather<Indices>, RowCopy<C>>;
 
 impl<C: Config> Loader for RowLoader<'_, C> {
     /// The accesses to the k-tile at k = 0, so that a work tile reads each index once.

@@ -36,7 +36,7 @@ impl<C: Config, Epi: Epilogue<Acc = Acc<C>>> StoreRole<C> for ToRows<Epi> {
 
     #[inline(always)]
     fn store<'a, S: TileScheduler + 'a>(
-        params: &'a Params<'a, C::Element, Epi>,
+        params: &'a Params<'a, C::Out, Epi>,
         scheduler: S,
         buffer: SubtileBuffer<C>,
         who: (WarpgroupIdx, WarpgroupThread),
@@ -47,7 +47,7 @@ impl<C: Config, Epi: Epilogue<Acc = Acc<C>>> StoreRole<C> for ToRows<Epi> {
 
 /// Stores the work tiles of a consumer to named rows.
 struct RowStore<'a, C: Config, Epi, S> {
-    table: GlobalMut<C::Element>,
+    table: GlobalMut<C::Out>,
     rows: NamedRows,
     args: &'a Args,
     epilogue: Epi,
@@ -68,7 +68,7 @@ where
     /// The store of a consumer.
     #[inline(always)]
     pub fn new(
-        params: &Params<'a, C::Element, Epi>,
+        params: &Params<'a, C::Out, Epi>,
         scheduler: S,
         buffer: SubtileBuffer<C>,
         (consumer, thread): (WarpgroupIdx, WarpgroupThread),

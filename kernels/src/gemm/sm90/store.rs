@@ -35,7 +35,7 @@ impl<C: Config, Epi: Epilogue<Acc = Acc<C>>> StoreRole<C> for ToMatrix<Epi> {
 
     #[inline(always)]
     fn store<'a, S: TileScheduler + 'a>(
-        params: &'a Params<'a, C::Element, Epi>,
+        params: &'a Params<'a, C::Out, Epi>,
         scheduler: S,
         buffer: SubtileBuffer<C>,
         who: (WarpgroupIdx, WarpgroupThread),
@@ -46,7 +46,7 @@ impl<C: Config, Epi: Epilogue<Acc = Acc<C>>> StoreRole<C> for ToMatrix<Epi> {
 
 /// Stores the work tiles of a consumer.
 pub(super) struct TileStore<'a, C: Config, Epi, S> {
-    c: GlobalMut<C::Element>,
+    c: GlobalMut<C::Out>,
     map: &'a TensorMap,
     args: &'a Args,
     epilogue: Epi,
@@ -62,7 +62,7 @@ pub(super) struct TileStore<'a, C: Config, Epi, S> {
 }
 
 /// Where a tile of C begins, in units of the scheduler.
-type TileOfC<C> = Tensor<GlobalMut<<C as Config>::Element>, RowMajor, <C as Config>::UnitC>;
+type TileOfC<C> = Tensor<GlobalMut<<C as Config>::Out>, RowMajor, <C as Config>::UnitC>;
 
 impl<'a, C, Epi, S> TileStore<'a, C, Epi, S>
 where
@@ -78,7 +78,7 @@ where
     /// The store of a consumer.
     #[inline(always)]
     pub fn new(
-        params: Params<'a, C::Element, Epi>,
+        params: Params<'a, C::Out, Epi>,
         scheduler: S,
         buffer: SubtileBuffer<C>,
         (consumer, thread): (WarpgroupIdx, WarpgroupThread),

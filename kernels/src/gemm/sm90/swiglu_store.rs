@@ -30,7 +30,7 @@ use crate::gemm::store::Store;
 #[derive(Debug)]
 pub struct ToSwiglu<H>(PhantomData<H>);
 
-impl<C: Config, H: Config<Element = C::Element>> StoreRole<C> for ToSwiglu<H> {
+impl<C: Config, H: Config<Out = C::Out>> StoreRole<C> for ToSwiglu<H> {
     type Epilogue = Scale;
 
     #[inline(always)]
@@ -40,7 +40,7 @@ impl<C: Config, H: Config<Element = C::Element>> StoreRole<C> for ToSwiglu<H> {
 
     #[inline(always)]
     fn store<'a, S: TileScheduler + 'a>(
-        params: &'a Params<'a, C::Element, Scale>,
+        params: &'a Params<'a, C::Out, Scale>,
         scheduler: S,
         buffer: SubtileBuffer<C>,
         who: (WarpgroupIdx, WarpgroupThread),
@@ -60,7 +60,7 @@ struct SwigluStore<'a, C, H: Config, S> {
 impl<'a, C, H, S> SwigluStore<'a, C, H, S>
 where
     C: Config,
-    H: Config<Element = C::Element>,
+    H: Config<Out = C::Out>,
     S: TileScheduler,
 {
     const CHECK: () = {
@@ -77,7 +77,7 @@ where
     /// The store of a consumer.
     #[inline(always)]
     pub fn new(
-        params: &Params<'a, C::Element, Scale>,
+        params: &Params<'a, C::Out, Scale>,
         scheduler: S,
         buffer: SubtileBuffer<C>,
         who: (WarpgroupIdx, WarpgroupThread),
@@ -139,7 +139,7 @@ fn swapped_if(swaps: bool, first: f32, second: f32) -> (f32, f32) {
 impl<C, H, S> Store for SwigluStore<'_, C, H, S>
 where
     C: Config,
-    H: Config<Element = C::Element>,
+    H: Config<Out = C::Out>,
     S: TileScheduler,
 {
     type Accumulators = <C::Consumers as Consumers>::Atoms<AtomFragment<C::Mma>>;

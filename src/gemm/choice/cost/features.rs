@@ -17,7 +17,7 @@ const MOST_ALONG_AN_EDGE: f64 = 30.0;
 /// The greatest power of two that rows are looked at to be multiples of, in bytes.
 const ROW_UNIT: usize = 256;
 
-impl<T, Epi> Candidate<T, Epi> {
+impl Candidate {
     /// What is known of the candidate at a problem.
     pub fn features(&self, input: &CostInput) -> Features {
         let tiled = Tiled::new(self.instance, input.oriented(self.instance));
@@ -42,7 +42,7 @@ impl<T, Epi> Candidate<T, Epi> {
 }
 
 /// The problem as the instance solves it, and how its tiles cover C.
-fn problem<T, Epi>(tiled: &Tiled<T, Epi>, input: &CostInput) -> [f64; OF_PROBLEM] {
+fn problem(tiled: &Tiled, input: &CostInput) -> [f64; OF_PROBLEM] {
     let Tiled {
         instance,
         input: oriented,
@@ -69,7 +69,7 @@ fn problem<T, Epi>(tiled: &Tiled<T, Epi>, input: &CostInput) -> [f64; OF_PROBLEM
 }
 
 /// The kernel.
-fn kernel<T, Epi>(tiled: &Tiled<T, Epi>) -> [f64; OF_KERNEL] {
+fn kernel(tiled: &Tiled) -> [f64; OF_KERNEL] {
     let instance = tiled.instance;
     let [m, n] = tiled.tile();
     let [cluster_rows, cluster_columns] = instance.cluster.map(f64::from);
@@ -91,7 +91,7 @@ fn kernel<T, Epi>(tiled: &Tiled<T, Epi>) -> [f64; OF_KERNEL] {
 }
 
 /// How the work is dealt out.
-fn launched<T, Epi>(launch: &Launch<'_, T, Epi>) -> [f64; OF_LAUNCH] {
+fn launched(launch: &Launch<'_>) -> [f64; OF_LAUNCH] {
     let waves = launch.rounds.ceil();
     let multiprocessors = f64::from(launch.tiled.input.device.multiprocessors);
     let path = match launch.path {
@@ -113,7 +113,7 @@ fn launched<T, Epi>(launch: &Launch<'_, T, Epi>) -> [f64; OF_LAUNCH] {
 }
 
 /// What the model's estimate is made of.
-fn estimated<T, Epi>(launch: &Launch<'_, T, Epi>, clocks: f64) -> [f64; OF_ESTIMATE] {
+fn estimated(launch: &Launch<'_>, clocks: f64) -> [f64; OF_ESTIMATE] {
     let [m, n] = launch.tiled.tile();
     let products = m * n / 32.0 * MULTIPLY;
     [

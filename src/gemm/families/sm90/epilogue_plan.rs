@@ -3,12 +3,12 @@
 use std::fmt;
 
 use cutlet_device::PtxLibrary;
-use cutlet_host::{Stream, TensorMapElement};
+use cutlet_host::Stream;
 use cutlet_kernels::gemm::epilogue::{Epilogue, EpilogueOperands};
 use cutlet_kernels::gemm::sm90::instance::Instance;
 
 use super::fixup::FixupCounters;
-use super::launch::{Prepared, To, Workspace};
+use super::launch::{Prepared, To, Types, Workspace};
 use super::tma_operand::TmaOperand;
 use super::{cost_input, fastest, supports, tma_stores};
 use crate::gemm::choice::cost::{CostInput, OutputPath};
@@ -23,19 +23,19 @@ use crate::{Error, Matrix, MatrixMut, Order, Result};
 /// Like a [`Plan`](crate::Plan), it holds no matrices, and runs on all matrices with the extents, orders, leading
 /// dimensions and alignments of those that it was made for. The package `examples/own-epilogue/` has such a kernel and
 /// its plan.
-pub struct EpiloguePlan<T: TensorMapElement, Epi: Epilogue> {
+pub struct EpiloguePlan<T: Types, Epi: Epilogue> {
     prepared: Prepared<T, Epi>,
     shape: ProblemShape,
 }
 
-impl<T: TensorMapElement, Epi: Epilogue> fmt::Debug for EpiloguePlan<T, Epi> {
+impl<T: Types, Epi: Epilogue> fmt::Debug for EpiloguePlan<T, Epi> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [m, n, k] = self.shape.extents;
         write!(f, "EpiloguePlan({m}×{n}×{k})")
     }
 }
 
-impl<T: TensorMapElement + Operand, Epi: Epilogue> EpiloguePlan<T, Epi> {
+impl<T: Types<In: Operand>, Epi: Epilogue> EpiloguePlan<T, Epi> {
     /// Makes a plan for matrices like these, with the kernel of `instance`, whose PTX is in `library`. The matrices'
     /// elements are neither read nor written.
     ///
@@ -47,9 +47,9 @@ impl<T: TensorMapElement + Operand, Epi: Epilogue> EpiloguePlan<T, Epi> {
         stream: &Stream,
         library: &PtxLibrary,
         instance: &'static Instance<T, Epi>,
-        a: Matrix<'_, T>,
-        b: Matrix<'_, T>,
-        c: MatrixMut<'_, T>,
+        a: Matrix<'_, T::In>,
+        b: Matrix<'_, T::In>,
+        c: MatrixMut<'_, T::Out>,
     ) -> Result<Self> {
         let device = stream.device();
         supports(device.compute_capability(), || device.describe())?;
@@ -62,14 +62,14 @@ impl<T: TensorMapElement + Operand, Epi: Epilogue> EpiloguePlan<T, Epi> {
             allows_second_kernel: false,
             ..cost_input(stream, &problem, Named::default())
         };
-        let Some(candidate) = fastest(&[instance], &input) else {
+        let Some(selected) = fastest(&[instance], &input) else {
             return Err(Error::Instance {
                 asked: instance.name().to_string(),
                 names: Vec::new(),
             });
         };
         Ok(Self {
-            prepared: Prepared::new(stream, library, candidate, input)?,
+            prepared: Prepared::new(stream, library, selected, input)?,
             shape: problem.shape(),
         })
     }
@@ -85,9 +85,9 @@ impl<T: TensorMapElement + Operand, Epi: Epilogue> EpiloguePlan<T, Epi> {
     pub unsafe fn run(
         &self,
         stream: &Stream,
-        a: Matrix<'_, T>,
-        b: Matrix<'_, T>,
-        c: MatrixMut<'_, T>,
+        a: Matrix<'_, T::In>,
+        b: Matrix<'_, T::In>,
+        c: MatrixMut<'_, T::Out>,
         epilogue: Epi,
     ) -> Result<()> {
         let mut gemm = Gemm::new(a, b, c);
@@ -122,8 +122,8 @@ impl<T: TensorMapElement + Operand, Epi: Epilogue> EpiloguePlan<T, Epi> {
 }
 
 /// Refuses matrices that the kernel cannot multiply.
-fn check<T: TensorMapElement + Operand, Epi: Epilogue>(
-    problem: &Problem<'_, T>,
+fn check<T: Types<In: Operand>, Epi: Epilogue>(
+    problem: &Problem<'_, T::In, T::Out>,
     instance: &Instance<T, Epi>,
 ) -> Result<()> {
     let name = instance.name();
@@ -142,13 +142,17 @@ fn check<T: TensorMapElement + Operand, Epi: Epilogue>(
             "`{name}` was asked for a column-major C; use a row-major one"
         ));
     }
-    if instance.k_major != instance.oriented([a == Order::RowMajor, b == Order::ColMajor]) {
+    if instance.traits.k_major
+        != instance
+            .traits
+            .oriented([a == Order::RowMajor, b == Order::ColMajor])
+    {
         return refuse(format!(
             "`{name}` was asked for a {a:?} A and a {b:?} B, but is for other orders; use matrices of other \
              orders, or another kernel"
         ));
     }
-    let needs_tma = instance.overwrites_only || !EpilogueOperands::<Epi>::ARE_NONE;
+    let needs_tma = instance.traits.overwrites_only || !EpilogueOperands::<Epi>::ARE_NONE;
     if needs_tma && !tma_stores(&problem.c) {
         return refuse(format!(
             "`{name}` stores C by TMA, which needs rows that start at multiples of 16 bytes and have a multiple of \

@@ -10,9 +10,10 @@ use cutlet_kernels::gemm::args::{Args, OutputArgs, SchedulerArgs, TableArgs, Tma
 use cutlet_kernels::gemm::epilogue::Scale;
 use cutlet_kernels::gemm::scheduler::GroupArgs;
 use cutlet_kernels::gemm::sm90::instance::Instance;
+use cutlet_kernels::gemm::sm90::kernel_traits::KernelTraits;
 use cutlet_kernels::gemm::store::PartialOutput;
 
-use super::launch::{Loaded, Parameters, Workspace};
+use super::launch::{Loaded, Parameters, Types, Workspace};
 use super::{Element, of_orders, tma_stores};
 use crate::gemm::choice::cost::TMA_UNIT;
 use crate::gemm::choice::device_speed::{DeviceSpeed, Work};
@@ -68,7 +69,7 @@ fn fits<T: Element>(problem: &Problem<'_, T>) -> bool {
 }
 
 /// A kernel that may solve the problem.
-struct Candidate<T: 'static> {
+struct Candidate<T: Types> {
     instance: &'static Instance<T>,
     blocks: u32,
     /// The estimated time.
@@ -89,19 +90,20 @@ fn choose<T: Element>(
     let candidates = of_orders(instances, backend, orders, kernel).into_iter();
     let overwrites = problem.beta == 0.0 && stores_c(problem) && !problem.groups.have_sizes();
     let fastest = candidates
-        .filter(|instance| overwrites || !instance.overwrites_only)
-        .filter(|instance| estimate.tiles(instance) < MOST_TILES)
-        .map(|instance| (estimate.time(instance), instance))
+        .filter(|instance| overwrites || !instance.traits.overwrites_only)
+        .filter(|instance| estimate.tiles(&instance.traits) < MOST_TILES)
+        .map(|instance| (estimate.time(&instance.traits), instance))
         .min_by(|(one, _), (other, _)| one.total_cmp(other));
     let (microseconds, instance) = fastest?;
-    let clusters = estimate.tiles(instance) / instance.blocks_of_cluster() as f64;
+    let traits = &instance.traits;
+    let clusters = estimate.tiles(traits) / traits.blocks_of_cluster() as f64;
     let multiprocessors = stream.device().multiprocessors();
-    let at_a_time = f64::from(multiprocessors / instance.blocks_of_cluster());
+    let at_a_time = f64::from(multiprocessors / traits.blocks_of_cluster());
     Some(Candidate {
         instance,
-        blocks: clusters.min(at_a_time) as u32 * instance.blocks_of_cluster(),
+        blocks: clusters.min(at_a_time) as u32 * traits.blocks_of_cluster(),
         microseconds,
-        reads_b_once: !estimate.is_ragged && estimate.rows <= f64::from(instance.tile[0]),
+        reads_b_once: !estimate.is_ragged && estimate.rows <= f64::from(traits.tile[0]),
     })
 }
 
@@ -152,7 +154,7 @@ impl Estimate {
     }
 
     /// Tiles of whole clusters. Groups of several sizes end in a part of a tile, mostly about half of one.
-    fn tiles<T>(&self, instance: &Instance<T>) -> f64 {
+    fn tiles(&self, instance: &KernelTraits) -> f64 {
         let [rows, columns] = instance.cluster_tile().map(|extent| extent as f64);
         let down = match self.is_ragged {
             true => (self.rows / rows + 0.5).max(1.0),
@@ -163,7 +165,7 @@ impl Estimate {
     }
 
     /// The estimated time in microseconds.
-    fn time<T>(&self, instance: &Instance<T>) -> f64 {
+    fn time(&self, instance: &KernelTraits) -> f64 {
         let [rows, columns] = instance.tile.map(f64::from);
         // What is stored while the next tile is multiplied, and what is multiplied while the one before is stored.
         let (speed, store) = match (instance.is_pingpong, instance.consumers, instance.tile) {
@@ -192,7 +194,7 @@ impl Estimate {
 }
 
 /// A kernel that is chosen and loaded.
-struct GroupedLaunch<T: TensorMapElement> {
+struct GroupedLaunch<T: Types> {
     kernel: Loaded<T, Scale>,
     blocks: u32,
     reads_b_once: bool,
@@ -223,7 +225,7 @@ impl<T: Element> GroupedLaunch<T> {
     fn maps(&self, problem: &Problem<'_, T>) -> Result<[TensorMap; 3]> {
         let Problem { a, b, c, rows, .. } = problem;
         let stacks = Stacks::of(&problem.groups);
-        let [box_a, box_b, box_c] = self.kernel.instance().boxes;
+        let [box_a, box_b, box_c] = self.kernel.traits().boxes;
         let map_b = stacks.map(1, b.view, &b.extents, box_b)?;
         let map_a = match rows {
             Rows::OfA(_) => map_b,
@@ -239,16 +241,16 @@ impl<T: Element> GroupedLaunch<T> {
     }
 
     fn args(&self, problem: &Problem<'_, T>) -> Args {
-        let instance = self.kernel.instance();
+        let traits = self.kernel.traits();
         let (m, n, k) = problem.extents();
-        let [box_a, ..] = instance.boxes;
-        let [_, cluster_columns] = instance.cluster_tile();
-        let k_tiles = (k as u32).div_ceil(instance.tile_k);
+        let [box_a, ..] = traits.boxes;
+        let [_, cluster_columns] = traits.cluster_tile();
+        let k_tiles = (k as u32).div_ceil(traits.tile_k);
         Args {
             scheduler: SchedulerArgs {
                 affinity: SmAffinity::NONE,
-                cluster: DynamicCluster::new(instance.cluster),
-                raster: raster([m, n], instance.tile, instance.cluster),
+                cluster: DynamicCluster::new(traits.cluster),
+                raster: raster([m, n], traits.tile, traits.cluster),
                 splits: Splits::interleaved(1, k_tiles, 1),
                 k_tiles,
                 streamed: StreamedTiles::NONE,
@@ -263,7 +265,7 @@ impl<T: Element> GroupedLaunch<T> {
                 extent: [m as i32, problem.c.columns() as i32],
             },
             tma: TmaArgs {
-                bytes_a: instance.bytes_a(box_a.extent[1]),
+                bytes_a: traits.bytes_a(box_a.extent[1]),
                 read_once: [0, self.reads_b_once.into()],
                 stores_c: stores_c(problem).into(),
             },

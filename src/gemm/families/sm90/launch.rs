@@ -10,24 +10,30 @@ use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpe
 use cutlet_kernels::gemm::args::{
     Args, OutputArgs, SchedulerArgs, TableArgs, TmaArgs, raster, read_once,
 };
+use cutlet_kernels::gemm::config::ElementTypes;
 use cutlet_kernels::gemm::epilogue::{Epilogue, EpilogueOperands, Scale};
 use cutlet_kernels::gemm::scheduler::GroupArgs;
 use cutlet_kernels::gemm::sm90::instance::{Arguments, Instance};
+use cutlet_kernels::gemm::sm90::kernel_traits::KernelTraits;
 use cutlet_kernels::gemm::store::PartialOutput;
 
 use super::fixup::FixupCounters;
 use super::prefetch::prefetch;
 use super::sm_affinity::{InCommon, slots};
-use super::tma_stores;
+use super::{Selected, tma_stores};
 use crate::Order::RowMajor;
 use crate::gemm::choice::cost::{Candidate, CostInput, OutputPath};
 use crate::gemm::partials::Partials;
 use crate::matrix::pointer_mut;
 use crate::{Matrix, MatrixMut, Result};
 
+/// The element types of a kernel, of which tensor maps can be made.
+pub trait Types: ElementTypes<In: TensorMapElement, Out: TensorMapElement> {}
+impl<T: ElementTypes<In: TensorMapElement, Out: TensorMapElement>> Types for T {}
+
 /// A kernel that is loaded.
-pub struct Loaded<T: TensorMapElement, Epi: Epilogue> {
-    instance: &'static Instance<T, Epi>,
+pub struct Loaded<T: Types, Epi: Epilogue> {
+    traits: &'static KernelTraits,
     function: Function<Arguments<T, Epi>>,
 }
 
@@ -44,7 +50,7 @@ pub struct Parameters<Epi> {
     pub epilogue: Epi,
 }
 
-impl<T: TensorMapElement, Epi: Epilogue> Loaded<T, Epi> {
+impl<T: Types, Epi: Epilogue> Loaded<T, Epi> {
     /// Loads the instance's kernel from its library.
     pub fn new(
         stream: &Stream,
@@ -52,12 +58,13 @@ impl<T: TensorMapElement, Epi: Epilogue> Loaded<T, Epi> {
         instance: &'static Instance<T, Epi>,
     ) -> Result<Self> {
         let function = stream.device().load(library, instance.kernel)?;
-        Ok(Loaded { instance, function })
+        let traits = &instance.traits;
+        Ok(Loaded { traits, function })
     }
 
-    /// The instance.
-    pub fn instance(&self) -> &'static Instance<T, Epi> {
-        self.instance
+    /// The kernel's traits.
+    pub fn traits(&self) -> &'static KernelTraits {
+        self.traits
     }
 
     /// Launches the kernel, in its clusters. It may begin early.
@@ -72,7 +79,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Loaded<T, Epi> {
         args.output.arrivals = arrivals;
         let config = LaunchConfig {
             grid: parameters.blocks.into(),
-            cluster: self.instance.blocks_of_cluster(),
+            cluster: self.traits.blocks_of_cluster(),
             overlap_previous: true,
         };
         let (c, partials) = (pointer_mut(parameters.output), pointer_mut(partials));
@@ -84,8 +91,8 @@ impl<T: TensorMapElement, Epi: Epilogue> Loaded<T, Epi> {
 }
 
 /// A kernel that is chosen for a problem, loaded, and ready to be launched.
-pub struct Prepared<T: TensorMapElement, Epi: Epilogue> {
-    candidate: Candidate<T, Epi>,
+pub struct Prepared<T: Types, Epi: Epilogue> {
+    candidate: Candidate,
     /// The problem as the kernel solves it.
     input: CostInput,
     kernel: Loaded<T, Epi>,
@@ -115,7 +122,7 @@ struct Encoded {
 
 /// Where a launch writes.
 pub enum To<'a, 'c, T: DeviceData> {
-    /// To C of the operands' type.
+    /// To C.
     C(&'a mut MatrixMut<'c, T>),
     /// To row-major matrices of f32 that contain C's rows and columns, one below the other, one for each split.
     Partial {
@@ -149,18 +156,18 @@ impl Workspace {
     };
 }
 
-impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
-    /// Loads the candidate's kernel from its library.
+impl<T: Types, Epi: Epilogue> Prepared<T, Epi> {
+    /// Loads the instance's kernel from its library, to be launched as the candidate says.
     pub fn new(
         stream: &Stream,
         library: &PtxLibrary,
-        candidate: Candidate<T, Epi>,
+        (instance, candidate): Selected<T, Epi>,
         input: CostInput,
     ) -> Result<Self> {
         Ok(Self {
             candidate,
             input: input.oriented(candidate.instance),
-            kernel: Loaded::new(stream, library, candidate.instance)?,
+            kernel: Loaded::new(stream, library, instance)?,
             encoded: Mutex::default(),
         })
     }
@@ -179,8 +186,8 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
     pub fn launch(
         &self,
         stream: &Stream,
-        operands: [Matrix<'_, T>; 2],
-        to: To<'_, '_, T>,
+        operands: [Matrix<'_, T::In>; 2],
+        to: To<'_, '_, T::Out>,
         epilogue: Epi,
         workspace: Workspace,
     ) -> Result<()> {
@@ -205,8 +212,8 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
     /// The tensor maps and arguments of a launch: those of an earlier launch at the same place, or new ones.
     fn encoded(
         &self,
-        operands: [Matrix<'_, T>; 2],
-        to: To<'_, '_, T>,
+        operands: [Matrix<'_, T::In>; 2],
+        to: To<'_, '_, T::Out>,
         epilogue: &Epi,
     ) -> Result<Encoded> {
         let [a, b] = operands.map(|operand| operand.view.address());
@@ -228,8 +235,8 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
 
     fn encode(
         &self,
-        [a, b]: [Matrix<'_, T>; 2],
-        to: To<'_, '_, T>,
+        [a, b]: [Matrix<'_, T::In>; 2],
+        to: To<'_, '_, T::Out>,
         epilogue: &Epi,
     ) -> Result<Encoded> {
         let (instance, input) = (self.candidate.instance, &self.input);
@@ -311,7 +318,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
 
     /// The box of A's map. It ends at A's last row where it can: rows of C beyond are not stored, so that their A need
     /// not be zeros. The lines of a box of column-major A run along m and cannot be left out.
-    fn box_a(&self, a: &Matrix<'_, T>) -> TmaBox {
+    fn box_a(&self, a: &Matrix<'_, T::In>) -> TmaBox {
         let instance = self.candidate.instance;
         let [box_a, ..] = instance.boxes;
         let [line, lines] = box_a.extent;
@@ -332,7 +339,7 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
         if !self.candidate.claims_slots {
             return SmAffinity::NONE;
         }
-        let instance: &Instance<T, Epi> = self.candidate.instance;
+        let instance = self.candidate.instance;
         let raster = raster(
             [self.input.m, self.input.n],
             instance.tile,
@@ -349,8 +356,8 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
     pub fn launch_with_fixup(
         &self,
         stream: &Stream,
-        operands: [Matrix<'_, T>; 2],
-        c: &mut MatrixMut<'_, T>,
+        operands: [Matrix<'_, T::In>; 2],
+        c: &mut MatrixMut<'_, T::Out>,
         epilogue: Epi,
         counters: &FixupCounters,
     ) -> Result<()> {
@@ -364,12 +371,12 @@ impl<T: TensorMapElement, Epi: Epilogue> Prepared<T, Epi> {
     }
 }
 
-impl<T: TensorMapElement> Prepared<T, Scale> {
+impl<T: Types> Prepared<T, Scale> {
     /// Writes partial output to scratch memory, for a second kernel.
     pub fn launch_for_partials<'s>(
         &self,
         stream: &'s Stream,
-        operands: [Matrix<'_, T>; 2],
+        operands: [Matrix<'_, T::In>; 2],
     ) -> Result<Partials<'s, f32>> {
         let Candidate {
             instance, splits, ..

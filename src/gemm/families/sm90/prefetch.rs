@@ -23,14 +23,14 @@ const FIRST_K_TILES: usize = 3;
 const MOST_K_TILES: usize = 12;
 
 /// What a candidate has fetched of A and B. Its clusters visit groups of `group` rows of clusters.
-pub fn prefetch<T: DeviceData, Epi>(
+pub fn prefetch<T: DeviceData>(
     operands: [Matrix<'_, T>; 2],
     input: &CostInput,
-    candidate: &Candidate<T, Epi>,
+    candidate: &Candidate,
     group: u32,
 ) -> [Prefetch; 2] {
     let rows = first_rows(input, candidate, group);
-    let bytes = bytes_of_row::<T, Epi>(rows, input, candidate);
+    let bytes = bytes_of_row(rows, input, candidate);
     [0, 1].map(|operand| {
         let matrix = &operands[operand];
         let (run, count) = matrix.extents.run_and_count();
@@ -49,7 +49,7 @@ pub fn prefetch<T: DeviceData, Epi>(
 }
 
 /// Rows of A, and rows of B along k, that the first tiles of all blocks are made of.
-fn first_rows<T, Epi>(input: &CostInput, candidate: &Candidate<T, Epi>, group: u32) -> [usize; 2] {
+fn first_rows(input: &CostInput, candidate: &Candidate, group: u32) -> [usize; 2] {
     let at_once = (candidate.blocks / candidate.instance.blocks_of_cluster()) as usize;
     let [rows, columns] = input.clusters(candidate.instance);
     let most_columns = at_once.div_ceil(group as usize);
@@ -64,15 +64,11 @@ fn first_rows<T, Epi>(input: &CostInput, candidate: &Candidate<T, Epi>, group: u
 }
 
 /// Bytes to fetch of each row of A and B. `rows` are the rows to fetch.
-fn bytes_of_row<T, Epi>(
-    rows: [usize; 2],
-    input: &CostInput,
-    candidate: &Candidate<T, Epi>,
-) -> usize {
+fn bytes_of_row(rows: [usize; 2], input: &CostInput, candidate: &Candidate) -> usize {
     let instance = candidate.instance;
     // Splits of a tile share its k-tiles.
     let sharing = candidate.splits as usize;
-    let k_tile = instance.tile_k as usize * size_of::<T>() * sharing;
+    let k_tile = instance.tile_k as usize * input.bytes_ab * sharing;
     let k_tiles_in = |bytes: usize| bytes / (k_tile * (rows[0] + rows[1]));
     let clusters = input.clusters(instance);
     let tiles_of_block = candidate.work_tiles.div_ceil(candidate.blocks as usize);
@@ -86,7 +82,7 @@ fn bytes_of_row<T, Epi>(
             k_tiles_in(if is_alone { ALONE } else { ONCE }).min(in_time)
         }
     };
-    (k_tiles * k_tile).min(input.k * size_of::<T>())
+    (k_tiles * k_tile).min(input.k * input.bytes_ab)
 }
 
 /// How many of a block's `all` k-tiles, of tiles that are read once, are fetched before it may load them.
@@ -103,7 +99,6 @@ fn k_tiles_in_time(all: usize, blocks: u32, multiprocessors: u32) -> usize {
 mod tests {
     use cutlet_kernels::gemm::args::raster;
     use cutlet_kernels::gemm::sm90::instances::BF16;
-    use half::bf16;
 
     use super::*;
     use crate::gemm::choice;
@@ -115,12 +110,13 @@ mod tests {
     /// Rows of A and B to fetch, and bytes of each row, for the K-major instance that is chosen for m, n and k.
     fn fetched([m, n, k]: [usize; 3]) -> ([usize; 2], usize) {
         let input = CostInput::plain([m, n, k], H200);
-        let k_major = BF16.iter().filter(|it| it.k_major == [true, true]);
+        let k_major = BF16.iter().map(|it| &it.traits);
+        let k_major = k_major.filter(|it| it.k_major == [true, true]);
         let k_major: Vec<_> = k_major.collect();
         let candidate = choice::fastest(&k_major, &input).unwrap();
         let raster = raster([m, n], candidate.instance.tile, candidate.instance.cluster);
         let rows = first_rows(&input, &candidate, raster.group());
-        (rows, bytes_of_row::<bf16, _>(rows, &input, &candidate))
+        (rows, bytes_of_row(rows, &input, &candidate))
     }
 
     #[test]
