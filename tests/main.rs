@@ -11,6 +11,7 @@ mod small;
 mod embedding_bag;
 mod gather;
 mod gemm_batched;
+mod gemm_block_scales;
 mod gemm_epilogue;
 mod gemm_gathered;
 mod gemm_simt;

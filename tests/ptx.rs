@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use cutlet_device::PtxFamily;
 use cutlet_host::ptx_text;
 use cutlet_kernels::PTX;
-use cutlet_kernels::gemm::config::ElementTypes;
+use cutlet_kernels::gemm::sm90::ElementTypes;
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::instances::{
     BF16, BF16_TO_F32, F16, F16_TO_F32, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16,

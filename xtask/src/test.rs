@@ -3,11 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::process::Command;
 
 use crate::{
     examples::{Examples, UsersPackage},
-    process::{self, Outcome, cargo, run_and_read},
+    process::{self, Outcome, cargo, root, run_and_read},
     setup,
+    workspace::target_dir,
 };
 
 /// Sets up what is missing, then runs all tests and counts them.
@@ -23,15 +25,17 @@ fn run_all(count: &mut Count) -> Outcome {
     run_and_read(&mut cargo("test --workspace --no-fail-fast"), |line| {
         count.add(line)
     })?;
-    // No package of the workspace turns on this feature. The packages below, which have it off as well, use the builds of
-    // the first run.
+    // No package of the workspace turns on this feature. With `--workspace`, dependencies have the features of the first
+    // run, and are not compiled a second time.
     run_and_read(
-        &mut cargo("test --package cutlet-layout-core --features serde --test layout serde"),
+        &mut cargo("test --workspace --features cutlet-layout-core/serde --test layout serde"),
         |line| count.add(line),
     )?;
     let Examples { programs, packages } = Examples::find()?;
+    // The first run has built them. `cargo run --example` would compile everything again, with the features of one package.
+    let built = target_dir()?.join("debug/examples");
     for program in programs {
-        process::run(&mut cargo(&format!("run --example {program}")))?;
+        process::run(Command::new(built.join(program)).current_dir(root()))?;
     }
     for package in packages {
         let copy = UsersPackage::copy_of(&package)?;
@@ -115,7 +119,6 @@ impl fmt::Display for Count {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process::root;
 
     #[test]
     fn closing_lines_are_counted() {

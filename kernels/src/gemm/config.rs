@@ -1,11 +1,9 @@
 //! The types that a kernel's configuration is made of. Each says one thing, and its name is how it is written:
 //! `Tile<128, 256>`, `Stages<4>`, `Cluster<2, 1>`, `Cooperative<2>`, `EpilogueTile<64>`.
 
-use core::marker::PhantomData;
-
 pub use cutlet_device::collective::{Cluster, ClusterShape, DynamicCluster, StageCount, Stages};
-use cutlet_device::sm90::{Accumulator, StoredAccumulator, WgmmaInstruction};
-use cutlet_device::{CpuBody, DeviceData, MmaInstruction};
+use cutlet_device::sm90::{Accumulator, WgmmaInstruction};
+use cutlet_device::{CpuBody, MmaInstruction};
 use cutlet_layout_core::Fragment;
 
 /// The body for the CPU of a kernel that has one, and of one whose multiply-adds want the processor's vector
@@ -22,28 +20,6 @@ pub(super) const VECTOR_BODY: CpuBody = if cfg!(test) {
 } else {
     CpuBody::Vector
 };
-
-/// The element types of a kernel: a type that A, B and C have, or an [`InOut`].
-pub trait ElementTypes: Copy + 'static {
-    /// Elements of A and B.
-    type In: DeviceData + Default;
-    /// Elements of C.
-    type Out: StoredAccumulator + Default;
-}
-
-impl<T: StoredAccumulator + Default> ElementTypes for T {
-    type In = T;
-    type Out = T;
-}
-
-/// Elements `In` of A and B, and `Out` of C.
-#[derive(Clone, Copy, Debug)]
-pub struct InOut<In, Out>(PhantomData<(In, Out)>);
-
-impl<In: DeviceData + Default, Out: StoredAccumulator + Default> ElementTypes for InOut<In, Out> {
-    type In = In;
-    type Out = Out;
-}
 
 /// A block's tile: `M × N` of C, and k-tiles of `K`.
 #[derive(Clone, Copy, Debug)]
@@ -109,6 +85,9 @@ pub trait Consumers: Copy + 'static {
     /// One `V` for each M atom.
     type Atoms<V>: AsMut<[V]>;
 
+    /// The same value for each M atom.
+    fn atoms<V: Copy>(value: V) -> Self::Atoms<V>;
+
     /// Accumulators without a value.
     fn accumulators<I: WgmmaInstruction>() -> Self::Atoms<Accumulator<I>>;
 
@@ -128,6 +107,11 @@ macro_rules! consumers {
             const ARE_COOPERATIVE: bool = $cooperative;
             const M_ATOMS: usize = M_ATOMS;
             type Atoms<V> = [V; M_ATOMS];
+
+            #[inline(always)]
+            fn atoms<V: Copy>(value: V) -> [V; M_ATOMS] {
+                [value; M_ATOMS]
+            }
 
             #[inline(always)]
             fn accumulators<I: WgmmaInstruction>() -> [Accumulator<I>; M_ATOMS] {

@@ -1,5 +1,18 @@
 //! The mainloop's seam: how the accumulators of a tile are computed from its k-tiles.
 
+use cutlet_device::collective::KTiles;
+
+/// A work tile, as a mainloop sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct MainloopTile {
+    /// Where it begins, as [`TileScheduler::begin`](super::scheduler::TileScheduler::begin) counts.
+    pub begin: (u32, u32),
+    /// Its k-tiles, in the order in which they are loaded.
+    pub k_tiles: KTiles,
+    /// The number of its k-tiles, at least one.
+    pub count: u32,
+}
+
 /// A mainloop, for a consumer warpgroup of a block.
 pub trait Mainloop {
     /// The accumulators that a thread holds.
@@ -11,6 +24,6 @@ pub trait Mainloop {
     /// Waits for the next `k_tiles` k-tiles, and releases them. None of the work tile's rows are this warpgroup's.
     fn pass_over(&mut self, k_tiles: u32);
 
-    /// Multiplies the next `k_tiles` k-tiles, at least one.
-    fn mma(&mut self, k_tiles: u32) -> Self::Accumulators;
+    /// Multiplies the next k-tiles, which are those of the tile.
+    fn mma(&mut self, tile: MainloopTile) -> Self::Accumulators;
 }

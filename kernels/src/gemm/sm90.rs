@@ -2,11 +2,12 @@
 //!
 //! | file | subject |
 //! |---|---|
-//! | `config` | what a kernel's type says |
+//! | `config`, `element_types` | what a kernel's type says |
 //! | `kernel` | the roles of a block's warpgroups |
 //! | `loader` | TMA loads with multicast |
 //! | `row_loader` | copies of named rows of A, beside TMA loads of B |
 //! | `mainloop` | `wgmma` over the pipeline's stages |
+//! | `scaling`, `block_scales` | scales of A and B, in a ring of their own, and the mainloop that applies them |
 //! | `store` | from accumulators to C, to partial output, or to the fixup |
 //! | `epilogue_subtiles` | the way of a consumer's accumulators to C |
 //! | `partial_output` | accumulators in f32 |
@@ -15,7 +16,9 @@
 //! | [`kernel_traits`], [`instance`] | what the host chooses a kernel by, and how it launches it |
 //! | [`instances`], [`grouped_instances`] | the kernels that the library launches |
 
+mod block_scales;
 mod config;
+mod element_types;
 mod epilogue_subtiles;
 pub mod grouped_instances;
 #[cfg(not(target_arch = "nvptx64"))]
@@ -31,14 +34,18 @@ mod mainloop;
 mod partial_output;
 mod row_loader;
 mod row_store;
+mod scaling;
 mod store;
 mod swiglu_store;
 
+pub use block_scales::{BlockScaleOperands, BlockScales, ScalesOfB, box_scales};
 pub use config::{Acc, Config, Sm90, Storage, box_a, box_b, box_c, runs_fixup, writes_partials};
+pub use element_types::{BlockScaled, ElementTypes, InOut};
 pub use epilogue_subtiles::{EpilogueSubtiles, StoreMajor};
-pub use kernel::{Groups, OneProduct, gemm};
+pub use kernel::{Groups, OneProduct, gemm, gemm_with_block_scales};
 pub use loader::ByTma;
 pub use row_loader::ByRows;
 pub use row_store::ToRows;
+pub use scaling::{Scaling, Unscaled};
 pub use store::ToMatrix;
 pub use swiglu_store::ToSwiglu;

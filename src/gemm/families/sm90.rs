@@ -19,7 +19,6 @@ use std::ptr;
 use cutlet_device::DeviceData;
 use cutlet_host::{Backend, Device, Stream, TensorMapElement};
 use cutlet_kernels::PTX;
-use cutlet_kernels::gemm::config::{ElementTypes, InOut};
 use cutlet_kernels::gemm::epilogue::{
     AtLeast, Epilogue, Gelu, GeluForBf16, Linear, Scale, Silu, Then,
 };
@@ -32,6 +31,7 @@ use cutlet_kernels::gemm::sm90::instances::{
     BF16, BF16_TO_F32, F16, F16_TO_F32, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16,
     SILU_F16,
 };
+use cutlet_kernels::gemm::sm90::{ElementTypes, InOut};
 use cutlet_kernels::gemm::split_k_reduce::{split_k_reduce_bf16, split_k_reduce_f16};
 use cutlet_kernels::gemm::store::PartialOutput;
 use half::{bf16, f16};

@@ -10,9 +10,11 @@ use cutlet_device::tma::TmaBox;
 use cutlet_device::{DeviceData, LaunchBounds, MmaInstruction, SharedStorage};
 use cutlet_layout_core::{E, StaticLayout};
 
+use super::element_types::ElementTypes;
 use super::epilogue_subtiles::{self, StoreMajor, SubtileBuffer};
+use super::scaling::{ScaleRing, Scaling};
 use crate::gemm::config::{
-    ClusterShape, Consumers, ElementTypes, EpilogueTile, StageCount, Tile, TileShape, epilogue_n,
+    ClusterShape, Consumers, EpilogueTile, StageCount, Tile, TileShape, epilogue_n,
 };
 use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
 use crate::gemm::scheduler::WARP_ROWS;
@@ -99,11 +101,13 @@ pub struct Sm90<T, JA, JB, JC, Tl, St, Cl, Co, Ep>(
 /// A configuration of this family: an [`Sm90`].
 pub trait Config: Copy + 'static {
     /// The element types.
-    type Types: ElementTypes<In = Self::In, Out = Self::Out>;
+    type Types: ElementTypes<In = Self::In, Out = Self::Out, Scaling = Self::Scaling>;
     /// Elements of A and B.
     type In: DeviceData + Default;
     /// Elements of C.
     type Out: StoredAccumulator + Default;
+    /// The scales of A and B.
+    type Scaling: Scaling;
     /// Whether A is K-major.
     type MajorA: Major;
     /// Whether B is K-major.
@@ -210,6 +214,7 @@ where
     type Types = T;
     type In = T::In;
     type Out = T::Out;
+    type Scaling = T::Scaling;
     type MajorA = JA;
     type MajorB = JB;
     type MajorC = JC;
@@ -260,6 +265,7 @@ pub(super) type RingB<C> = TileRing<
 #[derive(Clone, Copy, SharedStorage)]
 pub struct Storage<C: Config> {
     pub(super) rings: (RingA<C>, RingB<C>),
+    pub(super) scales: ScaleRing<C>,
     pub(super) buffers: SubtileBuffer<C>,
     pub(super) pipeline: Pipeline<C::Stages, C::Cluster>,
     pub(super) slot: AffinitySlot,
@@ -300,6 +306,7 @@ pub(super) type Values<C> = <<C as Config>::Mma as MmaInstruction>::Values;
 const fn bytes_without_subtiles<C: Config>() -> usize {
     type Others<C> = (
         (RingA<C>, RingB<C>),
+        ScaleRing<C>,
         Pipeline<<C as Config>::Stages, <C as Config>::Cluster>,
         AffinitySlot,
         ClusterStorage<C>,

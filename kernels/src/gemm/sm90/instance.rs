@@ -10,9 +10,10 @@ use cutlet_device::tma::TensorMap;
 use cutlet_device::{GlobalMut, Kernel};
 
 use super::config::{Acc, Config};
+use super::element_types::ElementTypes;
 use super::kernel_traits::KernelTraits;
 use crate::gemm::args::{Args, OutputArgs, SchedulerArgs, TableArgs, TmaArgs, raster, read_once};
-use crate::gemm::config::{ClusterShape, ElementTypes, TileShape};
+use crate::gemm::config::{ClusterShape, TileShape};
 use crate::gemm::epilogue::{Epilogue, Scale};
 use crate::gemm::scheduler::GroupArgs;
 use crate::gemm::store::PartialOutput;

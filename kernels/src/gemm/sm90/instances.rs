@@ -26,11 +26,11 @@ use half::{bf16, f16};
 
 #[cfg(not(target_arch = "nvptx64"))]
 use super::instance::{Instance, concat, count, static_cluster};
-use super::{ByTma, Config, OneProduct, Sm90, Storage, ToMatrix, gemm};
+use super::{ByTma, Config, InOut, OneProduct, Sm90, Storage, ToMatrix, gemm};
 use crate::gemm::args::Args;
 use crate::gemm::config::{
-    Cluster, ClusterShape, Cooperative, DynamicCluster, EpilogueTile, InOut, PingPong, Stages,
-    Tile, epilogue_n,
+    Cluster, ClusterShape, Cooperative, DynamicCluster, EpilogueTile, PingPong, Stages, Tile,
+    epilogue_n,
 };
 use crate::gemm::epilogue::{AtLeast, Gelu, GeluForBf16, Linear, Scale, Silu, Then};
 
@@ -284,7 +284,7 @@ mod tests {
     use std::{format, string::String};
 
     use super::*;
-    use crate::gemm::config::ElementTypes;
+    use crate::gemm::sm90::ElementTypes;
 
     /// The name that a configuration asks for.
     fn name<T: ElementTypes, E>(format: &str, instance: &Instance<T, E>, fused: &str) -> String {

@@ -17,14 +17,17 @@ use cutlet_device::{
     sync_threads, uniform, warp_idx_sync,
 };
 
+use super::block_scales::{BlockScaleOperands, BlockScales, ScalesOfB};
 use super::config::{Acc, Config, Storage, Values, streams_tiles};
 use super::epilogue_subtiles::SubtileBuffer;
-use super::mainloop::{WgmmaMainloop, m_atom};
+use super::loader::ByTma;
+use super::mainloop::m_atom;
+use super::scaling::{ScaleOperands, Scaling, Unscaled};
 use crate::gemm::args::Args;
 use crate::gemm::config::{AtomFragment, ClusterShape, Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
 use crate::gemm::loader::{Loader, StageFiller};
-use crate::gemm::mainloop::Mainloop;
+use crate::gemm::mainloop::{Mainloop, MainloopTile};
 use crate::gemm::scheduler::{Grouped, Persistent, StreamK, TileScheduler, WARP_ROWS};
 use crate::gemm::store::Store;
 
@@ -53,7 +56,7 @@ pub unsafe fn gemm<C, P, L, W>(
     epilogue: W::Epilogue,
     block: Storage<C>,
 ) where
-    C: Config,
+    C: Config<Scaling = Unscaled>,
     P: Products<C>,
     L: ProducerRole<C>,
     W: StoreRole<C>,
@@ -69,7 +72,46 @@ pub unsafe fn gemm<C, P, L, W>(
         epilogue,
     };
     // SAFETY: as promised by the caller.
-    unsafe { P::run::<L, W>(&params, block) };
+    unsafe { P::run::<L, W>(&params, (), block) };
+}
+
+/// [`gemm`] of A and B with [`BlockScales`]: one product, whose A is loaded by TMA, without splits.
+///
+/// # Safety
+/// As [`gemm`]. `scales` must be those of A and B, and `args` must not let edge tiles shift.
+#[inline(always)]
+#[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
+pub unsafe fn gemm_with_block_scales<C, W>(
+    map_a: &TensorMap,
+    map_b: &TensorMap,
+    map_c: &TensorMap,
+    map_scales_a: &TensorMap,
+    scales_b: ScalesOfB,
+    c: GlobalMut<C::Out>,
+    workspace: GlobalMut<f32>,
+    args: Args,
+    epilogue: W::Epilogue,
+    block: Storage<C>,
+) where
+    C: Config<Scaling = BlockScales>,
+    W: StoreRole<C>,
+{
+    let () = C::CHECK;
+    let params = Params {
+        map_a,
+        map_b,
+        map_c,
+        c,
+        workspace,
+        args: &args,
+        epilogue,
+    };
+    let scales = BlockScaleOperands {
+        map_a: map_scales_a,
+        b: scales_b,
+    };
+    // SAFETY: as promised by the caller.
+    unsafe { OneProduct::run::<ByTma, W>(&params, scales, block) };
 }
 
 /// What a launch passes to a kernel.
@@ -95,6 +137,7 @@ pub trait Products<C: Config> {
     /// As [`gemm`].
     unsafe fn run<L: ProducerRole<C>, W: StoreRole<C>>(
         params: &ParamsOf<'_, C, W>,
+        scales: ScaleOperands<'_, C>,
         block: Storage<C>,
     );
 }
@@ -107,6 +150,7 @@ impl<C: Config> Products<C> for OneProduct {
     #[inline(always)]
     unsafe fn run<L: ProducerRole<C>, W: StoreRole<C>>(
         params: &ParamsOf<'_, C, W>,
+        scales: ScaleOperands<'_, C>,
         block: Storage<C>,
     ) {
         let scheduler = &params.args.scheduler;
@@ -114,9 +158,9 @@ impl<C: Config> Products<C> for OneProduct {
         // SAFETY: as promised by the caller.
         unsafe {
             if const { streams_tiles::<C, W::Epilogue>() } {
-                run::<C, _, L, W>(block, StreamK(whole), params)
+                run::<C, _, L, W>(block, StreamK(whole), params, scales)
             } else {
-                run::<C, _, L, W>(block, whole, params)
+                run::<C, _, L, W>(block, whole, params, scales)
             }
         }
     }
@@ -137,6 +181,7 @@ impl<C: Config> Products<C> for Groups {
     #[inline(always)]
     unsafe fn run<L: ProducerRole<C>, W: StoreRole<C>>(
         params: &ParamsOf<'_, C, W>,
+        scales: ScaleOperands<'_, C>,
         block: Storage<C>,
     ) {
         const {
@@ -158,7 +203,7 @@ impl<C: Config> Products<C> for Groups {
         unsafe {
             let scheduler =
                 Grouped::<C::Cluster>::new(scheduler, groups, rows, tile_rows, C::TILE_IN_UNITS);
-            run::<C, _, L, W>(block, scheduler, params)
+            run::<C, _, L, W>(block, scheduler, params, scales)
         }
     }
 }
@@ -168,8 +213,12 @@ impl<C: Config> Products<C> for Groups {
 /// # Safety
 /// As [`gemm`].
 #[inline(always)]
-unsafe fn run<C, S, L, W>(block: Storage<C>, scheduler: S, params: &ParamsOf<'_, C, W>)
-where
+unsafe fn run<C, S, L, W>(
+    block: Storage<C>,
+    scheduler: S,
+    params: &ParamsOf<'_, C, W>,
+    scales: ScaleOperands<'_, C>,
+) where
     C: Config,
     S: TileScheduler + Copy,
     L: ProducerRole<C>,
@@ -197,20 +246,21 @@ where
 
     if warpgroup.is_first() {
         L::release_registers();
-        L::produce(block, &scheduler, params, (warp, thread));
+        L::produce(block, &scheduler, params, scales, (warp, thread));
         return;
     }
 
     L::request_registers();
     let consumer = warpgroup.after(1);
-    let mainloop =
-        WgmmaMainloop::<C>::new(block.rings, block.pipeline.consumer(), consumer, thread);
+    let who = (consumer, thread);
+    let stages = block.pipeline.consumer();
+    let mainloop = C::Scaling::mainloop::<C>(block.rings, block.scales, scales, stages, who);
     let buffer = block.buffers.of(consumer);
-    let store = W::store(params, scheduler, buffer, (consumer, thread));
+    let store = W::store(params, scheduler, buffer, who);
     // The library launches no such clusters, but ptxas spills a register of `128x192x64_pingpong` without this.
     // SAFETY: where two blocks have the same tile, both consumers of each add the accumulators of every tile.
     let reduce = unsafe { block.dsmem.buffer().cluster_reduce(consumer) };
-    consume::<C, _, _, _>(&scheduler, mainloop, reduce, store, (consumer, thread));
+    consume::<C, _, _, _>(&scheduler, mainloop, reduce, store, who);
 }
 
 /// The producer: loads the k-tiles of every work tile.
@@ -253,7 +303,7 @@ fn consume<C, S, M, St>(
     St: Store<Accumulators = Atoms<C>>,
 {
     grid_dependency_wait();
-    for work in scheduler.work_tiles() {
+    for (nth, work) in scheduler.work_tiles().enumerate() {
         let k_tiles = k_tiles_of_all_lanes::<C>(scheduler.k_tile_count(work));
         if !mainloop.takes_next(k_tiles) {
             continue;
@@ -263,7 +313,12 @@ fn consume<C, S, M, St>(
             continue;
         }
         let prepared = store.prepare(work);
-        let mut accumulators = mainloop.mma(k_tiles);
+        let mut accumulators = mainloop.mma(MainloopTile {
+            begin: scheduler.begin(work),
+            // The producer goes backwards at every other tile.
+            k_tiles: work.k_tiles(scheduler.k_tiles(), nth % 2 == 1),
+            count: k_tiles,
+        });
         if C::Cluster::K > 1 && !reduce.add(thread, &mut accumulators.as_mut()[0]) {
             continue;
         }
@@ -311,6 +366,7 @@ pub trait ProducerRole<C: Config> {
         block: Storage<C>,
         scheduler: &S,
         params: &Params<'_, C::Out, Epi>,
+        scales: ScaleOperands<'_, C>,
         who: (WarpIdx, WarpgroupThread),
     );
 }

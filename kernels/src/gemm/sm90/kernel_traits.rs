@@ -130,7 +130,8 @@ impl KernelTraits {
         matches!(self.cluster, [1, _] | [_, 1])
     }
 
-    /// Where the last tiles of a kernel's C with these extents begin, as [`SchedulerArgs::last`] counts.
+    /// Where the last tiles of a kernel's C with these extents begin, as
+    /// [`SchedulerArgs::last`](crate::gemm::args::SchedulerArgs::last) counts.
     pub fn last(&self, extents: [usize; 2]) -> [u32; 2] {
         let [line, lines] = self.boxes[2].extent;
         let units = [WARP_ROWS as u32, if self.transposed { lines } else { line }];

@@ -11,6 +11,7 @@ use cutlet_layout_core::tile_origin;
 
 use super::config::{Config, RingA, RingB, SharedB, Storage};
 use super::kernel::{Params, ProducerRole, produce};
+use super::scaling::{ScaleOperands, ScaleRing, Scaling};
 use crate::gemm::args::TmaArgs;
 use crate::gemm::config::{ClusterShape, Consumers};
 use crate::gemm::loader::Loader;
@@ -52,21 +53,24 @@ impl<C: Config> ProducerRole<C> for ByTma {
         block: Storage<C>,
         scheduler: &S,
         params: &Params<'_, C::Out, Epi>,
+        scales: ScaleOperands<'_, C>,
         (warp, _): (WarpIdx, WarpgroupThread),
     ) {
         if warp.is_first() && elect_one() {
             let args = params.args;
             let cluster = C::Cluster::of_launch(args.scheduler.cluster);
             let maps = (params.map_a, params.map_b);
-            let loader = TmaLoader::<C>::new(block.rings, maps, cluster, &args.tma);
+            let scales = (block.scales, scales);
+            let loader = TmaLoader::<C>::new(block.rings, scales, maps, cluster, &args.tma);
             produce(block.pipeline.producer(), scheduler, loader);
         }
     }
 }
 
 /// Loads k-tiles by TMA.
-struct TmaLoader<'a, C: Config> {
+struct TmaLoader<'a, 's, C: Config> {
     rings: (RingA<C>, RingB<C>),
+    scales: (ScaleRing<C>, ScaleOperands<'s, C>),
     maps: (&'a TensorMap, &'a TensorMap),
     options: (LoadOptions, LoadOptions),
     cluster: C::Cluster,
@@ -77,19 +81,21 @@ struct TmaLoader<'a, C: Config> {
     nth: u32,
 }
 
-impl<'a, C: Config> TmaLoader<'a, C> {
+impl<'a, 's, C: Config> TmaLoader<'a, 's, C> {
     /// A loader into these stages, by these maps of A and B.
     #[inline(always)]
     pub fn new(
         rings: (RingA<C>, RingB<C>),
+        scales: (ScaleRing<C>, ScaleOperands<'s, C>),
         maps: (&'a TensorMap, &'a TensorMap),
         cluster: C::Cluster,
         args: &TmaArgs,
     ) -> Self {
-        let bytes = args.bytes_a + SharedB::<C>::BYTES;
+        let bytes = args.bytes_a + SharedB::<C>::BYTES + C::Scaling::bytes::<C::Tile>();
         let (options, in_cluster) = options::<C>(cluster, args);
         Self {
             rings,
+            scales,
             maps,
             options,
             cluster,
@@ -129,7 +135,7 @@ pub(super) fn options<C: Config>(
     ((options_a, options_b), (row, column))
 }
 
-impl<C: Config> Loader for TmaLoader<'_, C> {
+impl<C: Config> Loader for TmaLoader<'_, '_, C> {
     type OfTile = ();
 
     #[inline(always)]
@@ -151,8 +157,10 @@ impl<C: Config> Loader for TmaLoader<'_, C> {
         group: Option<GroupOrigin>,
     ) {
         let (stage, barrier) = (filling.stage(), filling.barrier());
+        let (ring, scales) = self.scales;
         let from_a = tile_origin::<C::UnitA>((row, k_tile));
         let from_b = tile_origin::<C::UnitB>((column, k_tile));
+        let first_row = row;
         let [rows, columns] = [self.cluster.rows(), self.cluster.columns()].map(|it| it as usize);
         let (row, column) = self.in_cluster;
         // Nothing is read before; all but the first call return at once.
@@ -176,6 +184,8 @@ impl<C: Config> Loader for TmaLoader<'_, C> {
                 }
             }
         }
+        // SAFETY: as above.
+        unsafe { C::Scaling::load::<C>(ring, scales, &filling, first_row, k_tile) };
         self.nth += 1;
     }
 }

@@ -6,14 +6,14 @@ use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread, warpgroup_sync};
 
 use super::config::{Config, RingA, RingB};
 use crate::gemm::config::{AtomFragment, Consumers};
-use crate::gemm::mainloop::Mainloop;
+use crate::gemm::mainloop::{Mainloop, MainloopTile};
 
 /// Multiplies k-tiles by `wgmma`.
-pub(super) struct WgmmaMainloop<C: Config> {
+pub struct WgmmaMainloop<C: Config> {
     rings: (RingA<C>, RingB<C>),
-    stages: Consumer<C::Stages, C::Cluster>,
-    consumer: WarpgroupIdx,
-    thread: WarpgroupThread,
+    pub(super) stages: Consumer<C::Stages, C::Cluster>,
+    pub(super) consumer: WarpgroupIdx,
+    pub(super) thread: WarpgroupThread,
     order: OrderedBarrier,
 }
 
@@ -42,9 +42,32 @@ impl<C: Config> WgmmaMainloop<C> {
         }
     }
 
+    /// Waits until the tensor cores are this consumer's.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(super) fn begin(&self) {
+        if !C::Consumers::ARE_COOPERATIVE {
+            self.order.wait();
+        }
+    }
+
+    /// Hands the tensor cores over to the other consumer of two that take turns.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(super) fn end(&self) {
+        if !C::Consumers::ARE_COOPERATIVE {
+            self.order.pass();
+        }
+    }
+
     /// Issues the instructions of a k-tile.
     #[inline(always)]
-    fn multiply(&self, accumulators: &mut [UnderWay<C>], stage: StageIdx, accumulate: bool) {
+    pub(super) fn multiply(
+        &self,
+        accumulators: &mut [UnderWay<C>],
+        stage: StageIdx,
+        accumulate: bool,
+    ) {
         let (a, b) = (
             self.rings.0.operand_a::<C::Mma>(stage),
             self.rings.1.operand_b::<C::Mma>(stage),
@@ -95,14 +118,12 @@ impl<C: Config> Mainloop for WgmmaMainloop<C> {
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn mma(&mut self, k_tiles: u32) -> Self::Accumulators {
+    fn mma(&mut self, tile: MainloopTile) -> Self::Accumulators {
         let mut accumulators = C::Consumers::accumulators::<C::Mma>();
-        if !C::Consumers::ARE_COOPERATIVE {
-            self.order.wait();
-        }
+        self.begin();
         let mut under_way = self.stages.wait();
         self.multiply(accumulators.as_mut(), under_way.stage(), false);
-        for _ in 1..k_tiles {
+        for _ in 1..tile.count {
             let filled = self.stages.wait();
             self.multiply(accumulators.as_mut(), filled.stage(), true);
             // The group before is done: its stage may be filled again.
@@ -110,9 +131,7 @@ impl<C: Config> Mainloop for WgmmaMainloop<C> {
             self.stages.release(under_way, self.thread);
             under_way = filled;
         }
-        if !C::Consumers::ARE_COOPERATIVE {
-            self.order.pass();
-        }
+        self.end();
         let accumulators = C::Consumers::wait(accumulators);
         self.stages.release(under_way, self.thread);
         accumulators

@@ -17,6 +17,7 @@ use cutlet_layout_core::{
 use super::config::{Config, RingA, RingB, SharedB, Storage};
 use super::kernel::{Params, ProducerRole, produce};
 use super::loader::options;
+use super::scaling::ScaleOperands;
 use crate::gather::Indices;
 use crate::gemm::args::TmaArgs;
 use crate::gemm::config::{ClusterShape, Consumers, TileShape};
@@ -44,6 +45,10 @@ impl<C: Config> ProducerRole<C> for ByRows {
             assert!(
                 C::Consumers::WARPGROUPS <= 2,
                 "the producer has 56 registers"
+            );
+            assert!(
+                size_of::<ScaleOperands<'_, C>>() == 0,
+                "scales are loaded with an A that TMA loads"
             )
         };
         if C::Consumers::WARPGROUPS == 2 {
@@ -64,6 +69,7 @@ impl<C: Config> ProducerRole<C> for ByRows {
         block: Storage<C>,
         scheduler: &S,
         params: &Params<'_, C::Out, Epi>,
+        _: ScaleOperands<'_, C>,
         (_, thread): (WarpIdx, WarpgroupThread),
     ) {
         let args = params.args;

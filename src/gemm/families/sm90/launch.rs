@@ -10,9 +10,9 @@ use cutlet_host::{Function, LaunchConfig, Stream, TensorMapElement, TensorMapSpe
 use cutlet_kernels::gemm::args::{
     Args, OutputArgs, SchedulerArgs, TableArgs, TmaArgs, raster, read_once,
 };
-use cutlet_kernels::gemm::config::ElementTypes;
 use cutlet_kernels::gemm::epilogue::{Epilogue, EpilogueOperands, Scale};
 use cutlet_kernels::gemm::scheduler::GroupArgs;
+use cutlet_kernels::gemm::sm90::ElementTypes;
 use cutlet_kernels::gemm::sm90::instance::{Arguments, Instance};
 use cutlet_kernels::gemm::sm90::kernel_traits::KernelTraits;
 use cutlet_kernels::gemm::store::PartialOutput;

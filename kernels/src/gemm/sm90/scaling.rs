@@ -1,0 +1,96 @@
+//! The seam of scales: what a kernel multiplies besides A and B. Scales of a k-tile reach shared memory with it, in a
+//! ring of their own, and choose the mainloop.
+
+use cutlet_device::SharedStorage;
+use cutlet_device::collective::{Consumer, Filling};
+use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
+
+use super::config::{Config, RingA, RingB};
+use super::kernel::Atoms;
+use super::mainloop::WgmmaMainloop;
+use crate::gemm::config::{StageCount, TileShape};
+use crate::gemm::mainloop::Mainloop;
+
+/// How A and B are scaled: [`Unscaled`], or by [`BlockScales`](super::BlockScales).
+pub trait Scaling: Copy + 'static {
+    /// Where a launch has the scales.
+    type Operands<'a>: Copy;
+    /// The stages' scales in shared memory.
+    type Ring<S: StageCount, T: TileShape>: SharedStorage + Copy;
+    /// How a consumer multiplies k-tiles.
+    type Mainloop<C: Config<Scaling = Self>>: Mainloop<Accumulators = Atoms<C>>;
+
+    /// Bytes that the loads of a k-tile's scales bring.
+    fn bytes<T: TileShape>() -> u32;
+
+    /// Starts to load a k-tile's scales into a stage, for the tile of C that begins at row `row`, in units of
+    /// [`WARP_ROWS`](crate::gemm::scheduler::WARP_ROWS).
+    ///
+    /// # Safety
+    /// The stage must be empty, and the operands those of the launch.
+    unsafe fn load<C: Config<Scaling = Self>>(
+        ring: ScaleRing<C>,
+        operands: Self::Operands<'_>,
+        filling: &Filling,
+        row: u32,
+        k_tile: u32,
+    );
+
+    /// The mainloop of a consumer, over the stages of these rings.
+    fn mainloop<C: Config<Scaling = Self>>(
+        rings: (RingA<C>, RingB<C>),
+        scales: ScaleRing<C>,
+        operands: Self::Operands<'_>,
+        stages: Consumer<C::Stages, C::Cluster>,
+        who: (WarpgroupIdx, WarpgroupThread),
+    ) -> Self::Mainloop<C>;
+}
+
+/// The stages' scales.
+pub(super) type ScaleRing<C> =
+    <<C as Config>::Scaling as Scaling>::Ring<<C as Config>::Stages, <C as Config>::Tile>;
+/// Where a launch has the scales.
+pub(super) type ScaleOperands<'a, C> = <<C as Config>::Scaling as Scaling>::Operands<'a>;
+
+/// A and B have no scales.
+#[derive(Clone, Copy, Debug)]
+pub struct Unscaled;
+
+/// No memory for scales.
+#[derive(Clone, Copy, Debug)]
+pub struct NoRing;
+
+impl SharedStorage for NoRing {
+    const BYTES: u32 = 0;
+    const ALIGN: u32 = 1;
+
+    #[inline(always)]
+    fn at(_: u32) -> Self {
+        Self
+    }
+}
+
+impl Scaling for Unscaled {
+    type Operands<'a> = ();
+    type Ring<S: StageCount, T: TileShape> = NoRing;
+    type Mainloop<C: Config<Scaling = Self>> = WgmmaMainloop<C>;
+
+    #[inline(always)]
+    fn bytes<T: TileShape>() -> u32 {
+        0
+    }
+
+    #[inline(always)]
+    unsafe fn load<C: Config<Scaling = Self>>(_: NoRing, (): (), _: &Filling, _: u32, _: u32) {}
+
+    #[inline(always)]
+    fn mainloop<C: Config<Scaling = Self>>(
+        rings: (RingA<C>, RingB<C>),
+        _: NoRing,
+        (): (),
+        stages: Consumer<C::Stages, C::Cluster>,
+        (consumer, thread): (WarpgroupIdx, WarpgroupThread),
+    ) -> WgmmaMainloop<C> {
+        WgmmaMainloop::new(rings, stages, consumer, thread)
+    }
+}
