@@ -3,8 +3,8 @@
 use core::marker::PhantomData;
 
 use cutlet_layout_core::{
-    AccessWidth, Bound, Fixed, Fragment, FragmentLayout, Inner, L, Layout, StaticLayout,
-    StaticSwizzle, TileIndex, Tv, Width, each,
+    AccessWidth, Bound, EngineMut, Fixed, Fragment, Inner, L, Layout, StaticLayout, StaticSwizzle,
+    TileIndex, Width, each,
 };
 use half::{bf16, f16};
 
@@ -101,22 +101,31 @@ impl StoredAccumulator for f32 {
         thread: WarpgroupThread,
         values: &Fragment<f32, I::Values>,
     ) {
+        let inner = Fixed::<L, W>::new();
+        let of_thread = inner
+            .partition::<WarpgroupThreads, SubtileValues<L>>(first_row::<L>(m_atom), thread.get());
+        let bound = inner.bind::<SubtileValues<L>>(of_thread);
+        let start = tile.start().offset(bound.base());
         let first = subtile * SubtileValues::<L>::SIZE;
-        let rows = tile.start().offset(i64::from(first_row::<L>(m_atom)));
-        // SAFETY: as promised by the caller. The rows begin at a multiple of 1024 bytes, as the tile does.
-        let rows = unsafe { SharedTile::<_, L, W>::from_shared(rows).tensor() };
-        if const { stores_rows(&L::LAYOUT) } {
-            rows.partition::<Tv<WarpgroupThreads, SubtileValues<L>, 2>>(thread)
-                .store_with(|v| values.get(first + v));
-        } else {
-            rows.partition::<Tv<WarpgroupThreads, SubtileValues<L>>>(thread)
-                .store_with(|v| values.get(first + v));
-        }
+        each::<SubtileValues<L>>(|v| {
+            // SAFETY: the addresses are within the tile, and the caller promises that these rows are not in use. Pairs
+            // of a row begin at multiples of 8 bytes.
+            unsafe {
+                match const { stores_rows(&L::LAYOUT) } {
+                    true if v % 2 == 0 => {
+                        let pair = [values.get(first + v), values.get(first + v + 1)];
+                        start.store_vector::<2>(bound.index(v), pair);
+                    }
+                    true => {}
+                    false => start.store(bound.index(v), values.get(first + v)),
+                }
+            }
+        });
     }
 }
 
 /// Which accumulators of a subtile are a thread's, counted from its first: pairs of two rows, in turns. A subtile has
-/// the columns of the tile `T`. They are never in a fragment of their own.
+/// the columns of the tile `T`.
 #[derive(Clone, Copy)]
 struct SubtileValues<T>(PhantomData<T>);
 
@@ -126,10 +135,6 @@ impl<T: StaticLayout> StaticLayout for SubtileValues<T> {
         Layout::static_basis_mode(2, 8, 0),
         Layout::static_basis_mode(T::LAYOUT.mode(1).size() / 8, 8, 1),
     ]);
-}
-
-impl<T: StaticLayout> FragmentLayout for SubtileValues<T> {
-    type Storage = [(); 64];
 }
 
 /// [`store_accumulator`] by `stmatrix`.
