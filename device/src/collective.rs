@@ -4,12 +4,12 @@
 //! | topic | types |
 //! |---|---|
 //! | which tiles a block computes | [`PersistentTileScheduler`], [`StreamKTileScheduler`], [`GroupedTileScheduler`], [`WorkTile`], [`Splits`], [`Cluster`] |
-//! | stages of tiles in shared memory | [`Pipeline`], [`CopyProducer`], [`Stages`], [`TileRing`] |
+//! | stages of tiles in shared memory | [`Pipeline`], [`CopyProducer`], [`Stages`], [`TileRing`], [`VectorRing`] |
 //! | ping-pong consumers | [`OrderedBarrier`] |
 //! | adding partial accumulators | [`ClusterReduce`] in distributed shared memory, [`Fixup`] in global memory |
 //! | tiles for multiprocessors that share a path to the L2 cache | [`SmAffinity`], [`AffinitySlot`] |
 //! | operands fetched into the L2 cache | [`Prefetch`] |
-//! | rows of 16-bit elements that begin anywhere | [`UnalignedRows`] |
+//! | rows that begin anywhere | [`UnalignedRows`] |
 
 mod cluster_reduce;
 mod cluster_shape;
@@ -25,6 +25,7 @@ mod sm_affinity;
 mod stream_k;
 mod tile_ring;
 mod unaligned_rows;
+mod vector_ring;
 
 pub use cluster_reduce::{ClusterReduce, DsmemBuffer, DsmemReceiver, DsmemSender};
 pub use cluster_shape::{Cluster, ClusterShape, DynamicCluster};
@@ -40,3 +41,4 @@ pub use sm_affinity::{AffinitySlot, SmAffinity};
 pub use stream_k::{StreamKTileScheduler, StreamedTiles};
 pub use tile_ring::TileRing;
 pub use unaligned_rows::UnalignedRows;
+pub use vector_ring::VectorRing;

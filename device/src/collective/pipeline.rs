@@ -214,6 +214,9 @@ impl<S: StageCount, C: ClusterShape> Producer<S, C> {
     ///
     /// If the number of stages is odd, it is `acquire`. A producer fills either all stages in pairs or none. A consumer
     /// may hold at most `STAGES − 2` stages while it waits.
+    ///
+    /// `compute-sanitizer --tool synccheck` reports a missing wait for the first stage of a pair: it does not know that
+    /// the second one is released later.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn acquire_in_pairs(&mut self, bytes: u32) -> Filling {

@@ -6,11 +6,11 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::collective::{Consumer, Filling, StageIdx};
+use cutlet_device::collective::{Consumer, Filling, StageIdx, VectorRing};
 use cutlet_device::tma::{LoadOptions, TensorMap, TmaBox, tma_load};
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread, warpgroup_sync};
-use cutlet_device::{DeviceData, Global, Shared, SharedStorage};
-use cutlet_layout_core::{Fixed, L, Tensor, Tv, each, tile_origin};
+use cutlet_device::{DeviceData, Global};
+use cutlet_layout_core::{Fixed, L, Layout, StaticLayout, Tensor, Tv, each, tile_origin};
 
 use super::config::{Config, RingA, RingB, Values};
 use super::kernel::Atoms;
@@ -54,37 +54,17 @@ pub const fn box_scales<C: Config<Scaling = BlockScales>>() -> TmaBox {
     }
 }
 
-/// A's scales in shared memory: of a stage, one for each row of the tile.
+/// A tile's rows, in order.
 #[derive(Clone, Copy)]
-pub struct RowScaleRing<S, T> {
-    first: Shared<f32>,
-    of: PhantomData<(S, T)>,
-}
+pub struct RowsOf<T>(PhantomData<T>);
 
-impl<S: StageCount, T: TileShape> SharedStorage for RowScaleRing<S, T> {
-    const BYTES: u32 = (S::STAGES * T::M * size_of::<f32>()) as u32;
-    const ALIGN: u32 = 128;
-
-    #[inline(always)]
-    fn at(address: u32) -> Self {
-        Self {
-            first: Shared::from_address(address),
-            of: PhantomData,
-        }
-    }
-}
-
-impl<S: StageCount, T: TileShape> RowScaleRing<S, T> {
-    /// The scales of a stage.
-    #[inline(always)]
-    fn stage(self, stage: StageIdx) -> Shared<f32> {
-        self.first.offset(i64::from(stage.get()) * T::M as i64)
-    }
+impl<T: TileShape> StaticLayout for RowsOf<T> {
+    const LAYOUT: Layout = Layout::static_mode(T::M as i64, 1);
 }
 
 impl Scaling for BlockScales {
     type Operands<'a> = BlockScaleOperands<'a>;
-    type Ring<S: StageCount, T: TileShape> = RowScaleRing<S, T>;
+    type Ring<S: StageCount, T: TileShape> = VectorRing<f32, RowsOf<T>, S>;
     type Mainloop<C: Config<Scaling = Self>> = PromotingMainloop<C>;
 
     #[inline(always)]
