@@ -1,9 +1,11 @@
 //! The NVIDIA driver: whether it is installed, its version, and its errors in words.
 
 use std::marker::PhantomData;
+use std::mem;
 
 use cudarc::driver::sys::{self, CUdevice_attribute, CUresult, CUstreamCaptureMode};
 use cudarc::driver::{CudaContext, DriverError};
+use libloading::Library;
 
 use crate::{Error, Result};
 
@@ -23,8 +25,7 @@ fn probe() -> Result<(), String> {
     if cfg!(miri) {
         return Err("there is no NVIDIA driver: Miri loads no library".to_string());
     }
-    // SAFETY: loading the driver's library only runs its initialisers, which may run at any time.
-    if !unsafe { sys::is_culib_present() } {
+    if !is_installed() {
         return Err("there is no NVIDIA driver: libcuda was not found".to_string());
     }
     let version = version().map_err(|error| error.to_string())?;
@@ -38,6 +39,22 @@ fn probe() -> Result<(), String> {
         let (name, text) = words(code);
         format!("the NVIDIA driver does not start ({name}: {text})")
     })
+}
+
+/// Whether the driver's library can be loaded. It stays loaded.
+///
+/// cudarc has such a function only if it loads the library itself. Where another package of the program has it linked, it
+/// has not.
+fn is_installed() -> bool {
+    const NAMES: &[&str] = if cfg!(windows) {
+        &["nvcuda.dll"]
+    } else {
+        &["libcuda.so.1", "libcuda.so"]
+    };
+    // SAFETY: loading the driver's library only runs its initialisers, which may run at any time.
+    let load = |name: &&str| unsafe { Library::new(*name) };
+    let library = NAMES.iter().find_map(|name| load(name).ok());
+    library.map(mem::forget).is_some()
 }
 
 /// The CUDA version that the driver supports, in its counting: 13000 is 13.0.

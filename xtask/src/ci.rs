@@ -22,6 +22,10 @@ pub fn run() -> Outcome {
     process::run(&mut cargo(
         "clippy --workspace --all-targets --features cutlet-layout-core/serde -- --deny warnings",
     ))?;
+    // Another package of a program may have the driver linked, as candle has. Features are those of all.
+    process::run(&mut cargo(
+        "check --package cutlet-host --features cudarc/dynamic-linking,cudarc/cuda-version-from-build-system",
+    ))?;
     for package in &packages {
         let package = UsersPackage::copy_of(package)?;
         process::run(&mut package.cargo("clippy --all-targets -- --deny warnings"))?;
