@@ -680,20 +680,20 @@ impl<T: Element> Launch<T, f32> for StoreF32<T> {
         };
         let operands = TmaOperand::both(stream, &problem)?;
         let matrices = operands.each_ref().map(TmaOperand::matrix);
-        match (kernel.path(), FixupCounters::of(stream)) {
-            (OutputPath::Fixup, Some(counters)) => {
+        if kernel.path() != OutputPath::Fixup {
+            let to = To::C(&mut problem.c);
+            return kernel.launch(stream, matrices, to, scale, Workspace::NONE);
+        }
+        match FixupCounters::of(stream) {
+            Some(counters) => {
                 let c = &mut problem.c;
                 kernel.launch_with_fixup(stream, matrices, c, scale, &counters)
             }
             // The plan's stream had counters, and this stream has none.
-            (OutputPath::Fixup, None) => match to_f32(stream, &problem, Named::default())? {
+            None => match to_f32(stream, &problem, Named::default())? {
                 Some(plan) => plan.launch(stream, problem),
                 None => unreachable!("every problem has a plain kernel"),
             },
-            _ => {
-                let to = To::C(&mut problem.c);
-                kernel.launch(stream, matrices, to, scale, Workspace::NONE)
-            }
         }
     }
 }
