@@ -37,7 +37,7 @@ pub use moe::{Logit, MoeRows, RouterWeights, top_k};
 pub use permute::permute;
 pub use rows::{Index, OutOfRange};
 pub use scatter::{AddElement, Scatter, ScatterAdd, scatter, scatter_add};
-pub use swiglu::{GatedElement, swiglu};
+pub use swiglu::{GatedElement, silu_mul, swiglu};
 pub use take_along_dim::{TakeAlongDim, take_along_dim};
 
 /// What the package `cutlet-fitting` needs, which fits the choice of a kernel to measured times. It is no part of the

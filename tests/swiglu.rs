@@ -1,11 +1,21 @@
-//! `swiglu` against f64, on a GPU if there is one: every type, extents that fill no tile, and alignments.
+//! `swiglu` and `silu_mul` against f64, on a GPU if there is one: every type, extents that fill no tile, and alignments.
 
-use cutlet::{Device, Error, GatedElement, Matrix, MatrixMut, Order, swiglu};
+use cutlet::{Device, Error, GatedElement, Matrix, MatrixMut, Order, silu_mul, swiglu};
 use half::{bf16, f16};
+
+/// Where a row of the source has its gates and ups.
+#[derive(Clone, Copy)]
+enum Pairs {
+    /// They alternate: [`swiglu`].
+    Alternating,
+    /// The gates come first: [`silu_mul`] of two halves.
+    Halves,
+}
 
 /// Computes rows of `columns` results that are `padding` elements apart, and compares all.
 fn check<T: GatedElement + Into<f64>>(
     of: fn(f32) -> T,
+    pairs: Pairs,
     [rows, columns]: [usize; 2],
     padding: usize,
     tolerance: f64,
@@ -18,11 +28,18 @@ fn check<T: GatedElement + Into<f64>>(
         .collect();
     let on_device = stream.upload(&source).unwrap();
     let mut output = stream.filled::<T>(rows * ld_output, 0xff).unwrap();
-    swiglu(
-        &stream,
-        Matrix::with_ld(&on_device, rows, 2 * columns, Order::RowMajor, ld_source).unwrap(),
-        MatrixMut::with_ld(&mut output, rows, columns, Order::RowMajor, ld_output).unwrap(),
-    )
+    let source_from = |first: usize, columns: usize| {
+        let from = on_device.slice(first..).unwrap();
+        Matrix::with_ld(from, rows, columns, Order::RowMajor, ld_source).unwrap()
+    };
+    let to = MatrixMut::with_ld(&mut output, rows, columns, Order::RowMajor, ld_output).unwrap();
+    match pairs {
+        Pairs::Alternating => swiglu(&stream, source_from(0, 2 * columns), to),
+        Pairs::Halves => {
+            let [gates, ups] = [0, columns].map(|first| source_from(first, columns));
+            silu_mul(&stream, gates, ups, to)
+        }
+    }
     .unwrap();
     let output = stream.download(&output).unwrap();
     for (row, column) in (0..rows).flat_map(|row| (0..ld_output).map(move |column| (row, column))) {
@@ -31,7 +48,11 @@ fn check<T: GatedElement + Into<f64>>(
             assert!(found.is_nan(), "padding was written at ({row}, {column})");
             continue;
         }
-        let [gate, up] = [0, 1].map(|nth| source[row * ld_source + 2 * column + nth].into());
+        let at = match pairs {
+            Pairs::Alternating => [2 * column, 2 * column + 1],
+            Pairs::Halves => [column, columns + column],
+        };
+        let [gate, up] = at.map(|at| source[row * ld_source + at].into());
         let exact = gate / (1.0 + (-gate).exp()) * up;
         let error = (found - exact).abs();
         assert!(
@@ -44,7 +65,9 @@ fn check<T: GatedElement + Into<f64>>(
 fn check_all<T: GatedElement + Into<f64>>(of: fn(f32) -> T, tolerance: f64) {
     for extents in [[1, 1], [8, 128], [9, 132], [33, 260], [5, 77], [40, 64]] {
         for padding in [0, 1, 8] {
-            check(of, extents, padding, tolerance);
+            for pairs in [Pairs::Alternating, Pairs::Halves] {
+                check(of, pairs, extents, padding, tolerance);
+            }
         }
     }
 }
@@ -77,6 +100,32 @@ fn wrong_operands_are_refused() {
         "{found}"
     );
     let found = error(four, MatrixMut::col_major(high, 4, 4).unwrap());
+    assert!(found.contains("column-major"), "{found}");
+}
+
+#[test]
+fn wrong_gates_and_ups_are_refused() {
+    let stream = Device::auto().stream().unwrap();
+    let source = stream.zeroed::<f32>(64).unwrap();
+    let mut output = stream.zeroed::<f32>(64).unwrap();
+    let mut error = |gates, ups, rows| {
+        let output = MatrixMut::row_major(&mut output, rows, 4).unwrap();
+        silu_mul(&stream, gates, ups, output)
+            .unwrap_err()
+            .to_string()
+    };
+    let four = Matrix::row_major(&source, 4, 4).unwrap();
+    let found = error(four, four, 5);
+    assert!(
+        found.contains("the gates are 4×4, and the output is 5×4"),
+        "{found}"
+    );
+    let found = error(four, Matrix::row_major(&source, 4, 5).unwrap(), 4);
+    assert!(
+        found.contains("the ups are 4×5, and the output is 4×4"),
+        "{found}"
+    );
+    let found = error(four, four.transposed(), 4);
     assert!(found.contains("column-major"), "{found}");
 }
 

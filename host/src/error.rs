@@ -99,7 +99,7 @@ pub enum Error {
     /// The per-thread default stream was given as a stream.
     #[error(
         "the per-thread default stream was given, which is another stream in each thread, so that its work has no \
-         order; give a stream of cudarc's `new_stream`, or the default stream"
+         order; give a stream of cudarc's `new_stream` or the default stream, or use `Stream::of_this_thread`"
     )]
     PerThreadStream,
 

@@ -6,8 +6,8 @@ use std::hash::Hash;
 use std::ptr;
 use std::sync::{Arc, Weak};
 
-use cudarc::driver::CudaStream;
 use cudarc::driver::sys::{self, CUevent_flags, CUstream};
+use cudarc::driver::{CudaContext, CudaStream};
 
 use crate::capture::Capture;
 use crate::cpu_queue::CpuQueue;
@@ -69,22 +69,16 @@ impl Device {
             Place::Cpu => Queue::Cpu(CpuQueue::default()),
             Place::Gpu(gpu) => Queue::Gpu(gpu.new_stream()?),
         };
-        let memory = StreamMemory::of_own_handle();
-        Ok(Stream::new(self.clone(), queue, memory, None))
+        Ok(Stream::new(self.clone(), queue, None))
     }
 }
 
 impl Stream {
-    fn new(
-        device: Device,
-        queue: Queue,
-        memory: StreamMemory,
-        capture: Option<Weak<Capture>>,
-    ) -> Stream {
+    fn new(device: Device, queue: Queue, capture: Option<Weak<Capture>>) -> Stream {
         Stream {
             device,
             queue,
-            memory,
+            memory: StreamMemory::default(),
             capture,
             state: StreamState::default(),
         }
@@ -96,13 +90,7 @@ impl Stream {
             Place::Cpu => Queue::Cpu(CpuQueue::recording_for(capture.clone())),
             Place::Gpu(gpu) => Queue::Gpu(gpu.new_stream()?),
         };
-        let memory = StreamMemory::of_own_handle();
-        Ok(Stream::new(
-            device.clone(),
-            queue,
-            memory,
-            Some(capture.clone()),
-        ))
+        Ok(Stream::new(device.clone(), queue, Some(capture.clone())))
     }
 
     /// A cudarc stream as a stream of this crate. Both are the same stream.
@@ -112,18 +100,30 @@ impl Stream {
     /// prevent that, and neither can this crate.
     ///
     /// # Errors
-    /// [`Error::PerThreadStream`] for cudarc's `per_thread_stream`; [`Error::Driver`] if the driver does not
-    /// tell the device's properties.
+    /// [`Error::PerThreadStream`] for cudarc's `per_thread_stream`, see [`of_this_thread`](Self::of_this_thread);
+    /// [`Error::Driver`] if the driver does not tell the device's properties.
     pub fn from_cudarc(stream: &Arc<CudaStream>) -> Result<Stream> {
         is_one_stream(stream.cu_stream())?;
         let device = Device::from_cudarc(stream.context())?;
-        let memory = StreamMemory::of_shared_handle();
         Ok(Stream::new(
             device,
             Queue::Gpu(GpuStream::from(stream.clone())),
-            memory,
             None,
         ))
+    }
+
+    /// The stream that the calling thread has by default (`CU_STREAM_PER_THREAD`, cudarc's `per_thread_stream`). Programs
+    /// that use cudarc through candle have their work there. The handle stands for another stream in each thread.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the driver does not tell the device's properties.
+    ///
+    /// # Safety
+    /// The result, and what borrows it, is used and dropped in the calling thread alone.
+    pub unsafe fn of_this_thread(context: &Arc<CudaContext>) -> Result<Stream> {
+        let device = Device::from_cudarc(context)?;
+        let queue = Queue::Gpu(GpuStream::from(context.per_thread_stream()));
+        Ok(Stream::new(device, queue, None))
     }
 
     /// Borrows a stream by its handle (`CUstream`, `cudaStream_t`). Null is the default stream.
@@ -146,11 +146,9 @@ impl Stream {
         };
         // SAFETY: the caller's promise.
         let stream = unsafe { gpu.context.wrap_borrowed_stream(handle.cast()) };
-        let memory = StreamMemory::of_shared_handle();
         Ok(Stream::new(
             device.clone(),
             Queue::Gpu(GpuStream::from(stream)),
-            memory,
             None,
         ))
     }
@@ -279,8 +277,8 @@ impl Stream {
     ///
     /// Launches of a stream run one after the other, so each can rely on the words that the previous one
     /// left. The words of a [capture](Device::capture)'s stream belong to the graph, whose replays also run one
-    /// after the other. The result is `None` where this order is not certain: for a stream that this crate
-    /// did not make, as its handle may be in several streams, and during a capture of another library.
+    /// after the other. The result is `None` where this order is not certain: during a capture of another library, whose
+    /// replays nothing orders.
     ///
     /// ```
     /// # fn main() -> cutlet_host::Result<()> {
@@ -303,13 +301,10 @@ impl Stream {
         key: Key,
         make: impl FnOnce() -> Result<Option<Vec<u32>>>,
     ) -> Result<Option<Arc<Buffer<u32>>>> {
-        let Some(words) = self.memory.words() else {
-            return Ok(None);
-        };
         if self.capture.is_none() && self.is_capturing()? {
             return Ok(None);
         }
-        words.words(key, || match make()? {
+        self.memory.words().words(key, || match make()? {
             // In a stream of its own, as an upload waits, and a stream cannot be waited for during a capture.
             Some(words) => self.device.stream()?.upload(&words).map(Some),
             None => Ok(None),

@@ -10,9 +10,12 @@ use crate::stream_state::StreamState;
 use crate::{Buffer, Result};
 
 /// The memory of a stream. That of a capture's stream lives as long as the graph.
+///
+/// Several streams may have one handle, as streams of cudarc do that are borrowed twice. Each has its own memory, which
+/// its own launches use, and the handle's work runs in the order of its calls.
+#[derive(Default)]
 pub(crate) struct StreamMemory {
-    /// `None` if the stream's handle may be in several streams, whose launches use different words.
-    words: Option<ResidentWords>,
+    words: ResidentWords,
     /// Scratch memory of a GPU's pool.
     idle: Mutex<IdleBlocks>,
     /// Scratch memory of a capture.
@@ -20,26 +23,9 @@ pub(crate) struct StreamMemory {
 }
 
 impl StreamMemory {
-    /// The memory of a stream whose handle no other stream has.
-    pub(crate) fn of_own_handle() -> Self {
-        StreamMemory {
-            words: Some(ResidentWords::default()),
-            ..StreamMemory::of_shared_handle()
-        }
-    }
-
-    /// The memory of a stream whose handle may be in several streams.
-    pub(crate) fn of_shared_handle() -> Self {
-        StreamMemory {
-            words: None,
-            idle: Mutex::default(),
-            of_capture: Mutex::default(),
-        }
-    }
-
-    /// The stream's words; `None` if the order of the launches that use them is not certain.
-    pub(crate) fn words(&self) -> Option<&ResidentWords> {
-        self.words.as_ref()
+    /// The stream's words.
+    pub(crate) fn words(&self) -> &ResidentWords {
+        &self.words
     }
 
     /// A block of at least `bytes` bytes that the stream's earlier work has used.
@@ -50,10 +36,7 @@ impl StreamMemory {
     /// Keeps a block for the stream's later work. Returns a block to free, if there are too many.
     #[must_use]
     pub(crate) fn give_idle(&self, block: Block) -> Option<Block> {
-        match &self.words {
-            Some(_) => lock(&self.idle).give(block),
-            None => Some(block),
-        }
+        lock(&self.idle).give(block)
     }
 
     /// Takes all blocks that the stream keeps, to free them.

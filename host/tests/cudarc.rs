@@ -111,6 +111,68 @@ fn the_per_thread_stream_is_no_stream() {
     assert!(matches!(refused, Error::PerThreadStream), "{refused}");
 }
 
+/// Programs with candle have their work in the stream that each thread has by default.
+#[test]
+fn each_thread_has_the_stream_that_is_its_default() -> Result<(), Box<dyn std::error::Error>> {
+    let Some(context) = context() else {
+        return Ok(());
+    };
+    let _alone = alone();
+    let work = |first: u32| -> Result<(), cutlet_host::Error> {
+        // SAFETY: the stream stays in its thread.
+        let stream = unsafe { Stream::of_this_thread(&context)? };
+        let theirs = context.per_thread_stream();
+        let slice = theirs.clone_htod(&[first, 2, 3]).expect("there is memory");
+        let mut copy = theirs.alloc_zeros::<u32>(3).expect("there is memory");
+        for round in 0..50 {
+            // Scratch memory and words, whose work the dropped stream leaves behind.
+            let mut scratch = stream.scratch::<u32>(3)?;
+            let read = Borrowed::new(&stream, slice.as_view())?;
+            stream.copy(read.view(), scratch.view_mut())?;
+            let mut write = BorrowedMut::new(&stream, copy.as_view_mut())?;
+            stream.copy(scratch.view(), write.view_mut())?;
+            let words = stream.resident("words", || Ok(Some(vec![first])))?;
+            let words = words.expect("nothing is being captured");
+            assert_eq!(stream.download(&*words)?, [first], "round {round}");
+            assert_eq!(stream.download(write.view_mut().view())?, [first, 2, 3]);
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (7..11)
+            .map(|first| scope.spawn(move || work(first)))
+            .collect();
+        for thread in threads {
+            thread.join().expect("a thread panicked")?;
+        }
+        Ok(())
+    })
+}
+
+/// Streams of one handle have words of their own, and none during a capture by another library.
+#[test]
+fn streams_of_one_handle_keep_their_own_words() -> Result<(), Box<dyn std::error::Error>> {
+    let Some(context) = context() else {
+        return Ok(());
+    };
+    let _alone = alone();
+    let theirs = context.new_stream()?;
+    let streams = [Stream::from_cudarc(&theirs)?, Stream::from_cudarc(&theirs)?];
+    let words = |nth: usize| streams[nth].resident("words", || Ok(Some(vec![nth as u32])));
+    let [one, another] = [words(0)?, words(1)?].map(|it| it.expect("nothing is being captured"));
+    assert_ne!(one.view().address(), another.view().address());
+    assert_eq!(
+        words(0)?.map(|it| it.view().address()),
+        Some(one.view().address())
+    );
+    theirs.begin_capture(CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED)?;
+    assert!(words(0)?.is_none());
+    theirs
+        .end_capture(CUgraphInstantiate_flags::CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH)?;
+    assert!(words(1)?.is_some());
+    Ok(())
+}
+
 /// cudarc has safe functions that begin and end a capture of a stream.
 #[test]
 fn a_capture_that_cudarc_began_is_noticed() -> Result<(), Box<dyn std::error::Error>> {

@@ -1,4 +1,5 @@
-//! swiglu: the gated activation of a feed-forward network, `silu(gate) · up`, where gates and ups alternate in a row.
+//! The gated activation of a feed-forward network, `silu(gate) · up`: `swiglu`, where gates and ups alternate in a row, and
+//! `silu_mul`, where they are two matrices.
 
 use cutlet_device::{
     DeviceData, Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, instantiate, thread_idx,
@@ -8,7 +9,7 @@ use half::{bf16, f16};
 
 use crate::gemm::epilogue::{ElementC, silu};
 
-/// Extents of the operands.
+/// Extents of the operands of `swiglu`.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct Extents {
@@ -19,6 +20,22 @@ pub struct Extents {
     /// Rows.
     pub rows: i32,
     /// Columns of the output. The source has twice as many.
+    pub columns: i32,
+}
+
+/// Extents of the operands of `silu_mul`.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct ApartExtents {
+    /// Elements from one row of the gates to the next.
+    pub ld_gates: i64,
+    /// Elements from one row of the ups to the next.
+    pub ld_ups: i64,
+    /// Elements from one row of the output to the next.
+    pub ld_output: i64,
+    /// Rows of each.
+    pub rows: i32,
+    /// Columns of each.
     pub columns: i32,
 }
 
@@ -102,21 +119,73 @@ unsafe fn swiglu<S: Shape, T: ElementC<Acc = f32>>(
         });
 }
 
+/// `output[r, c] = silu(gates[r, c]) · ups[r, c]`, in f32, rounded once. Each block computes a tile as large as the source's
+/// tile of [`swiglu`].
+///
+/// # Safety
+/// Gates, ups and output must have these extents.
+#[inline(always)]
+unsafe fn silu_mul<S: Shape, T: ElementC<Acc = f32>>(
+    thread: ThreadIdx<impl ThreadGroup>,
+    gates: Global<T>,
+    ups: Global<T>,
+    output: GlobalMut<T>,
+    extents: ApartExtents,
+) {
+    let ApartExtents {
+        ld_gates,
+        ld_ups,
+        ld_output,
+        rows,
+        columns,
+    } = extents;
+    let tile = Raster::new(tiles::<S::Source>([rows, columns]), 1).tile(block_idx().x);
+    // SAFETY: the launcher promises the extents.
+    let (gates, ups, output) = unsafe {
+        (
+            Tensor::new(gates, RowMajor::new([rows, columns], ld_gates)),
+            Tensor::new(ups, RowMajor::new([rows, columns], ld_ups)),
+            Tensor::new(output, RowMajor::new([rows, columns], ld_output)),
+        )
+    };
+    let [gates, ups] = [gates, ups].map(|it| {
+        it.local_tile::<S::Source>(tile)
+            .partition::<S::Reads>(thread)
+            .load(T::default())
+    });
+    output
+        .local_tile::<S::Source>(tile)
+        .partition::<S::Reads>(thread)
+        .store_with(|v| T::narrow(silu(gates.get(v).widen()) * ups.get(v).widen()));
+}
+
 macro_rules! kernels {
-    ($($name:ident = $shape:ty, $element:ty, $what:literal;)+) => {
-        instantiate! {$(
-            #[doc = concat!("`silu(gate) · up` of ", $what, ".")]
-            #[kernel(threads = 256)]
-            pub unsafe fn $name(source: Global<$element>, output: GlobalMut<$element>, extents: Extents)
-                = swiglu::<$shape, $element>(thread_idx(), ..);
-        )+}
+    ($($swiglu:ident, $silu_mul:ident = $shape:ty, $element:ty, $what:literal;)+) => {
+        instantiate! {
+            $(
+                #[doc = concat!("`silu(gate) · up` of alternating ", $what, ".")]
+                #[kernel(threads = 256)]
+                pub unsafe fn $swiglu(source: Global<$element>, output: GlobalMut<$element>, extents: Extents)
+                    = swiglu::<$shape, $element>(thread_idx(), ..);
+            )+
+            $(
+                #[doc = concat!("`silu(gate) · up` of two matrices of ", $what, ".")]
+                #[kernel(threads = 256)]
+                pub unsafe fn $silu_mul(
+                    gates: Global<$element>,
+                    ups: Global<$element>,
+                    output: GlobalMut<$element>,
+                    extents: ApartExtents
+                ) = silu_mul::<$shape, $element>(thread_idx(), ..);
+            )+
+        }
     };
 }
 kernels! {
-    swiglu_bf16 = Eights, bf16, "bf16, whose rows begin at multiples of 16 bytes and have a multiple of eight elements";
-    swiglu_bf16_any = Ones, bf16, "bf16 of any alignment";
-    swiglu_f16 = Eights, f16, "f16, whose rows begin at multiples of 16 bytes and have a multiple of eight elements";
-    swiglu_f16_any = Ones, f16, "f16 of any alignment";
-    swiglu_f32 = Fours, f32, "f32, whose rows begin at multiples of 16 bytes and have a multiple of four elements";
-    swiglu_f32_any = Ones, f32, "f32 of any alignment";
+    swiglu_bf16, silu_mul_bf16 = Eights, bf16, "bf16, whose rows begin at multiples of 16 bytes and have a multiple of eight elements";
+    swiglu_bf16_any, silu_mul_bf16_any = Ones, bf16, "bf16 of any alignment";
+    swiglu_f16, silu_mul_f16 = Eights, f16, "f16, whose rows begin at multiples of 16 bytes and have a multiple of eight elements";
+    swiglu_f16_any, silu_mul_f16_any = Ones, f16, "f16 of any alignment";
+    swiglu_f32, silu_mul_f32 = Fours, f32, "f32, whose rows begin at multiples of 16 bytes and have a multiple of four elements";
+    swiglu_f32_any, silu_mul_f32_any = Ones, f32, "f32 of any alignment";
 }
