@@ -704,6 +704,7 @@ fn with_beta_of_0_the_residual_is_not_read() {
         MatrixMut::row_major(&mut c, 8, 8).unwrap(),
     )
     .residual(Matrix::row_major(&poison, 8, 8).unwrap())
+    .beta(0.0)
     .run(&stream)
     .unwrap();
     let c = stream.download(&c).unwrap();
@@ -767,6 +768,24 @@ fn operands_that_do_not_fit_are_refused() {
 }
 
 /// C may begin where an operand ends, but must not overlap one.
+#[test]
+fn a_residual_is_added_once_unless_beta_says_otherwise() {
+    let stream = Device::auto().stream().unwrap();
+    let ones = stream.upload(&[1.0f32; 64]).unwrap();
+    let of = |beta: Option<f32>| {
+        let mut c = stream.filled::<f32>(64, 0xff).unwrap();
+        let ones = Matrix::row_major(&ones, 8, 8).unwrap();
+        let to = MatrixMut::row_major(&mut c, 8, 8).unwrap();
+        let mut gemm = Gemm::new(ones, ones, to).residual(ones);
+        if let Some(beta) = beta {
+            gemm = gemm.beta(beta);
+        }
+        gemm.run(&stream).unwrap();
+        stream.download(&c).unwrap()[17]
+    };
+    assert_eq!([None, Some(2.0), Some(0.0)].map(of), [9.0, 10.0, 8.0]);
+}
+
 #[test]
 fn a_c_that_overlaps_an_operand_is_refused() {
     let stream = Device::auto().stream().unwrap();

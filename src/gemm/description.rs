@@ -66,7 +66,8 @@ pub struct Gemm<'a, T: Operand, D: DeviceData = T> {
     pub(super) alpha: T::Factor,
     pub(super) a: MatrixBatch<'a, T>,
     pub(super) b: MatrixBatch<'a, T>,
-    pub(super) beta: T::Factor,
+    /// As it was set.
+    beta: Option<T::Factor>,
     pub(super) c: MatrixBatchMut<'a, D>,
     pub(super) precision: Precision,
     pub(super) epilogue: EpilogueArgs<'a, D>,
@@ -90,7 +91,7 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
             alpha: T::Factor::ONE,
             a: a.into(),
             b: b.into(),
-            beta: T::Factor::ZERO,
+            beta: None,
             c: c.into(),
             precision: Precision::Exact,
             epilogue: EpilogueArgs::default(),
@@ -106,10 +107,20 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
         Gemm { alpha, ..self }
     }
 
-    /// Adds so many times C as it was, or the [`residual`](Self::residual). It is 0 unless it is set. Then C is not read
-    /// and may hold anything.
+    /// Adds so many times C as it was, or the [`residual`](Self::residual). Unless it is set, it is 1 with a residual, and
+    /// else 0. With 0, C or the residual is not read and may hold anything.
     pub fn beta(self, beta: T::Factor) -> Self {
+        let beta = Some(beta);
         Gemm { beta, ..self }
+    }
+
+    /// The factor of the residual, or of C as it was.
+    pub(super) fn factor_of_old(&self) -> T::Factor {
+        match (self.beta, self.epilogue.residual) {
+            (Some(beta), _) => beta,
+            (None, Some(_)) => T::Factor::ONE,
+            (None, None) => T::Factor::ZERO,
+        }
     }
 
     /// Multiplies groups of A's rows, each by a B of its own: the rows that a mixture of experts sends to its experts. A
@@ -236,8 +247,8 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
         self
     }
 
-    /// Adds `beta` times this matrix, instead of `beta` times C as it was. It has C's extents and any order. If `beta`
-    /// is 0, it is not read. Batches of several products have none.
+    /// Adds this matrix, or [`beta`](Self::beta) times it, instead of `beta` times C as it was. It has C's extents and any
+    /// order. Batches of several products have none.
     pub fn residual(mut self, residual: Matrix<'a, D>) -> Self {
         self.epilogue.residual = Some(residual);
         self

@@ -81,7 +81,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             },
             a: a.first.with_wide_run(),
             b: b.first.with_wide_run(),
-            beta: gemm.beta,
+            beta: gemm.factor_of_old(),
             precision: gemm.precision,
             c: gemm.c.first.reborrow().with_wide_run(),
             epilogue,
@@ -229,8 +229,9 @@ fn check_rows<T: Operand, D: DeviceData>(gemm: &Gemm<'_, T, D>, rows: &Rows<'_>)
             "C is column-major, and {what} have rows; make C row-major"
         ));
     }
-    let is_gate_alone =
-        gemm.epilogue.are_none() && gemm.beta == T::Factor::ZERO && !matches!(rows, Rows::OfC(_));
+    let is_gate_alone = gemm.epilogue.are_none()
+        && gemm.factor_of_old() == T::Factor::ZERO
+        && !matches!(rows, Rows::OfC(_));
     match is_gated && !is_gate_alone {
         true => Err(Error::Arithmetic {
             asked: "a gated product with a beta, a bias, a residual, an activation or a table of C"

@@ -1,0 +1,13 @@
+//! Operations against candle's own, on a GPU if the build has the feature `cuda` and there is one.
+
+mod close;
+mod on_device;
+
+mod embedding;
+mod gradients;
+mod index_add;
+mod linear;
+mod matmul;
+mod moe;
+mod swiglu;
+mod threads;
