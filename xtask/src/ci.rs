@@ -1,6 +1,7 @@
 //! Everything that must hold before a change is merged, besides the tests.
 
 use crate::{
+    cuda_toolkit,
     examples::{Examples, UsersPackage},
     lint_kernels, package, playground,
     process::{self, Outcome, cargo},
@@ -22,10 +23,7 @@ pub fn run() -> Outcome {
     process::run(&mut cargo(
         "clippy --workspace --all-targets --features cutlet-layout-core/serde -- --deny warnings",
     ))?;
-    // Another package of a program may have the driver linked, as candle has. Features are those of all.
-    process::run(&mut cargo(
-        "check --package cutlet-host --features cudarc/dynamic-linking,cudarc/cuda-version-from-build-system",
-    ))?;
+    cuda_toolkit::run()?;
     for package in &packages {
         let package = UsersPackage::copy_of(package)?;
         process::run(&mut package.cargo("clippy --all-targets -- --deny warnings"))?;

@@ -5,6 +5,7 @@
 mod archive;
 mod assembly;
 mod ci;
+mod cuda_toolkit;
 mod demo;
 mod examples;
 mod hot_loop;
@@ -32,13 +33,15 @@ usage: cargo xtask <task>
   demo          sets up what is missing, then runs a GEMM and a gather, on the GPU if there is one
   test          sets up what is missing, then runs every test
   setup         finds a toolchain that compiles kernels to PTX, or installs one
-  ci            checks formatting, clippy and documentation, then runs the four tasks below
+  ci            checks formatting, clippy and documentation, then runs the five tasks below
     lint-kernels  no index arithmetic in kernels/src: layouts do it
     ptx           assembles every instruction of the device crate, and every kernel's PTX for every target and, if it
                   runs on later GPUs, for two of these; no spills, calls or local memory, no memory barrier in a loop with
                   wgmma
     playground    builds the page that calculates with layouts into target/page, and tests it in node and Chromium if
                   they are there
+    cuda-toolkit  checks cutlet beside packages that need a CUDA toolkit, with a stand-in for it: candle, and a cudarc that
+                  links NVIDIA's libraries
     package       packages every published crate as for a registry, with PTX, and compiles the packages
   nightly       what takes longer: assembles for all GPUs, compiles the kernels for f16 and compares them with those made
                 of bf16's text, and judges the fit of the choice of a kernel
@@ -54,6 +57,9 @@ usage: cargo xtask <task>
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if cuda_toolkit::stands_in_for_nvcc() {
+        return ended("nvcc", cuda_toolkit::nvcc(&arguments));
+    }
     let (task, files) = match arguments.as_slice() {
         [task, files @ ..] if files.is_empty() == (task != "measured") => (task.as_str(), files),
         _ => ("", &[][..]),
@@ -68,6 +74,7 @@ fn main() -> ExitCode {
         "ptx" => ptx::run(),
         "package" => package::run(),
         "playground" => playground::run(),
+        "cuda-toolkit" => cuda_toolkit::run(),
         "miri" => sanitizers::miri(),
         "tsan" => sanitizers::tsan(),
         "measured" => measured(files),
@@ -76,6 +83,11 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    ended(task, outcome)
+}
+
+/// The program's exit code. An error is printed.
+fn ended(task: &str, outcome: process::Outcome) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
