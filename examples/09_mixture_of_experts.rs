@@ -116,7 +116,7 @@ fn run_experts(
         tokens,
         MatrixMut::row_major(&mut permuted, rows, WIDTH)?,
     )?;
-    let ends = routed.offsets().slice(1..)?;
+    let ends = routed.ends();
 
     let first = stream.upload(&weights.first)?;
     let first = experts(&first, 2 * INNER, WIDTH)?;

@@ -116,11 +116,11 @@ pub enum Error {
     },
 
     /// A plan was run on matrices of another shape than it was made for.
-    #[error("gemm: a plan was made for {planned}; it was run on {found}; make a plan for each")]
+    #[error("gemm: the plan was made for {planned}, and was run on {found}; make a plan for each")]
     Plan {
-        /// What the plan was made for.
+        /// What the plan was made for, as far as the run differs.
         planned: String,
-        /// What it was run on.
+        /// What it was run on instead.
         found: String,
     },
 

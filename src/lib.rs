@@ -2,9 +2,32 @@
 //!
 //! The operations are [`gemm`]; [`gather`](fn@gather), [`scatter`](fn@scatter) and [`scatter_add`](fn@scatter_add) of
 //! rows; [`embedding_bag`](fn@embedding_bag); [`take_along_dim`]; [`permute`]; and [`top_k`] with [`MoeRows`] for a
-//! mixture of experts. [`Device`], [`Stream`] and [`Buffer`] say where they run. Kernels of your own start from the
-//! crates `cutlet-device` (what a kernel body can say) and `cutlet-layout-core` (how tensors are tiled and
-//! partitioned).
+//! mixture of experts. [`Device`], [`Stream`] and [`Buffer`] say where they run; [`Scratch`] and [`PinnedBuffer`] are
+//! memory of a stream and of the host, [`layout!`] is CuTe's notation of a [`Layout`], and [`cpu::report`] counts what
+//! kernels do on the CPU. A program that multiplies and moves rows needs this crate alone.
+//!
+//! ```
+//! use cutlet::{Device, Matrix, MatrixMut, bf16, gemm};
+//!
+//! let device = Device::auto(); // GPU 0, or the CPU; `Device::gpu(0)?` is the GPU or an error
+//! let stream = device.stream()?;
+//! let a = stream.upload(&[bf16::from_f32(0.5); 64 * 32])?;
+//! let b = stream.upload(&[bf16::from_f32(2.0); 32 * 16])?;
+//! let mut c = stream.zeroed::<bf16>(64 * 16)?;
+//! gemm(
+//!     &stream,
+//!     1.0,
+//!     Matrix::row_major(&a, 64, 32)?,
+//!     Matrix::row_major(&b, 32, 16)?,
+//!     0.0,
+//!     MatrixMut::row_major(&mut c, 64, 16)?,
+//! )?;
+//! assert_eq!(stream.download(&c)?[0].to_f32(), 32.0);
+//! # Ok::<(), cutlet::Error>(())
+//! ```
+//!
+//! Kernels of your own start from the crates `cutlet-device` (what a kernel body can say) and `cutlet-layout-core` (how
+//! tensors are tiled and partitioned).
 
 mod batch;
 mod embedding_bag;
@@ -22,16 +45,19 @@ mod take_along_dim;
 pub use batch::{MatrixBatch, MatrixBatchMut};
 pub use cutlet_device::DeviceData;
 pub use cutlet_host::{
-    Buffer, Device, Error as HostError, Event, Graph, IntoView, IntoViewMut, Stream, View, ViewMut,
+    Backend, Buffer, Device, Error as HostError, Event, Graph, IntoView, IntoViewMut, PinnedBuffer,
+    Scratch, Stream, View, ViewMut, cpu, gpu_count,
 };
+pub use cutlet_layout_core::{Layout, layout};
 pub use embedding_bag::{Bags, EmbeddingBag, PooledElement, Pooling, embedding_bag};
 pub use error::{Error, Result};
 pub use gather::{Gather, gather};
 pub use gemm::{
     Activation, BetaKind, Bias, BiasAlong, DeviceRates, Element, ElementType, EpiloguePlan, Gemm,
-    IndexedRows, KernelFamily, Operand, Plan, Precision, ProblemKey, RowIndices, Tuning,
-    TuningEntry, gemm, gemm_batched, recorded_problems,
+    GroupEnds, GroupRows, IndexedRows, KernelFamily, Operand, Plan, Precision, ProblemKey,
+    RowIndices, Tuning, TuningEntry, gemm, gemm_batched, recorded_problems,
 };
+pub use half::{bf16, f16};
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 pub use moe::{Logit, MoeRows, RouterWeights, top_k};
 pub use permute::permute;

@@ -15,7 +15,8 @@ use half::{bf16, f16};
 use crate::matrix::{disjoint, in_stream};
 use crate::rows::{Index, IndexView, Misses, OutOfRange, Sorted, to_next_row};
 use crate::{
-    Bags, EmbeddingBag, Error, Gather, Matrix, MatrixMut, Order, PooledElement, Pooling, Result,
+    Bags, EmbeddingBag, Error, Gather, GroupEnds, GroupRows, Matrix, MatrixMut, Order,
+    PooledElement, Pooling, Result,
 };
 
 /// An element type of logits: `f32`, `f16` or `bf16`.
@@ -365,9 +366,15 @@ impl MoeRows {
         self.offsets.view()
     }
 
+    /// Where the rows of each expert end: the groups of a product.
+    pub fn ends(&self) -> GroupEnds<'_> {
+        let ends = self.offsets.slice(1..);
+        GroupEnds(ends.expect("there is an offset more than there are experts"))
+    }
+
     /// The number of rows of each expert.
-    pub fn counts(&self) -> View<'_, i32> {
-        self.counts.view()
+    pub fn counts(&self) -> GroupRows<'_> {
+        GroupRows(self.counts.view())
     }
 
     /// The token of each row, for a kernel that gathers rows by itself; −1 beyond the last offset.

@@ -34,8 +34,7 @@ use modes::{Modes, Shape};
 /// - The destination overlaps the source.
 ///
 /// ```
-/// use cutlet::{Device, permute};
-/// use cutlet_layout_core::layout;
+/// use cutlet::{Device, layout, permute};
 ///
 /// let stream = Device::auto().stream()?;
 /// let source = stream.upload(&[1u16, 2, 3, 4, 5, 6])?; // 2×3, by rows

@@ -237,7 +237,7 @@ impl Layer {
         permuted: View<'_, T>,
         weights: &Weights<'_, T>,
     ) -> cutlet::Result<Scratch<'s, T>> {
-        let (choices, ends) = (rows.rows(), rows.offsets().slice(1..)?);
+        let (choices, ends) = (rows.rows(), rows.ends());
         let (width, inner) = (weights.down.columns(), weights.down.rows());
         let mut between = stream.scratch::<T>(choices * inner)?;
         Gemm::new(

@@ -82,19 +82,33 @@ pub(crate) enum Place {
 }
 
 impl Device {
-    /// GPU 0 if the driver offers one, else the CPU. [`describe`](Self::describe) says which and
-    /// why.
+    /// GPU 0 if the driver offers one, else the CPU, whose backend is for finding bugs and far slower.
+    /// [`describe`](Self::describe) says which and why, and so does the crate `log`, as a warning, if it is the CPU.
+    /// [`gpu`](Self::gpu) does not fall back.
     pub fn auto() -> Device {
         match first_gpu() {
             Ok(inner) => Device {
                 inner,
                 why: "the NVIDIA driver offers it".into(),
             },
-            Err(why) => Device::cpu_because(&why),
+            Err(why) => {
+                log::warn!("cutlet runs kernels on the CPU, for finding bugs, because {why}");
+                Device::cpu_because(&why)
+            }
         }
     }
 
     /// The GPU with this number. The driver numbers GPUs from 0.
+    ///
+    /// ```
+    /// use cutlet_host::{Device, gpu_count};
+    /// match Device::gpu(0) {
+    ///     Ok(device) => println!("one of {}: {}", gpu_count()?, device.describe()),
+    ///     // `gpu 0 was asked for, but …`
+    ///     Err(error) => println!("{error}"),
+    /// }
+    /// # Ok::<(), cutlet_host::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NoDriver`], [`Error::NoSuchGpu`], or [`Error::Driver`] if it cannot be opened.

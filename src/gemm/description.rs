@@ -1,13 +1,14 @@
 //! The description of a GEMM: operands, groups, rows of tables, what is fused, and how the kernel is chosen.
 
 use cutlet_device::DeviceData;
-use cutlet_host::{Backend, Device, IntoView, Stream};
+use cutlet_host::{Backend, Device, Stream};
 use cutlet_kernels::gemm::epilogue::Accumulator;
 
 use super::Element;
 use super::choice::decomposition::SEPARATOR;
 use super::epilogue::{Activation, Bias, EpilogueArgs};
 use super::families::{self, KernelFamily};
+use super::group_sizes::{GroupEnds, GroupRows};
 use super::indexed_rows::RowIndices;
 use super::operand::Operand;
 use super::plan::{self, Plan};
@@ -157,15 +158,17 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
     /// assert_eq!((c[8], c[2 * 8]), (4.0, 8.0));
     /// # Ok::<(), cutlet::Error>(())
     /// ```
-    pub fn group_ends(self, ends: impl IntoView<'a, Element = i32>) -> Self {
-        let sizes = Sizes::Ends(ends.into_view());
+    pub fn group_ends(self, ends: impl Into<GroupEnds<'a>>) -> Self {
+        let GroupEnds(ends) = ends.into();
+        let sizes = Sizes::Ends(ends);
         Gemm { sizes, ..self }
     }
 
     /// Multiplies the first `rows[g]` rows of each A of a batch. The others are padding, which is neither multiplied nor
     /// written to C. [`run`](Self::run) fails as for [`group_ends`](Self::group_ends).
-    pub fn group_rows(self, rows: impl IntoView<'a, Element = i32>) -> Self {
-        let sizes = Sizes::Counts(rows.into_view());
+    pub fn group_rows(self, rows: impl Into<GroupRows<'a>>) -> Self {
+        let GroupRows(rows) = rows.into();
+        let sizes = Sizes::Counts(rows);
         Gemm { sizes, ..self }
     }
 

@@ -475,60 +475,50 @@ pub struct ProblemShape {
 }
 
 impl ProblemShape {
-    /// Refuses a problem of another shape than this one, the shape of a plan.
+    /// Refuses a problem of another shape than this one, the shape of a plan. The error has what differs.
     pub fn check(&self, found: &ProblemShape) -> Result<()> {
-        match self == found {
-            true => Ok(()),
-            false => Err(Error::Plan {
-                planned: self.to_string(),
-                found: found.to_string(),
-            }),
+        if self == found {
+            return Ok(());
         }
+        let differ = self.parts().into_iter().zip(found.parts());
+        let (planned, found): (Vec<_>, Vec<_>) = differ.filter(|(one, other)| one != other).unzip();
+        Err(Error::Plan {
+            planned: planned.join(", "),
+            found: found.join(", "),
+        })
     }
-}
 
-impl fmt::Display for ProblemShape {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    /// What the shape consists of, in words.
+    fn parts(&self) -> [String; 10] {
         let [m, n, k] = self.extents;
-        write!(f, "{m}×{n}×{k}")?;
-        for (name, operand) in ["A", "B", "C"].into_iter().zip(&self.operands) {
-            let OperandShape {
-                order,
-                ld,
-                alignment,
-            } = operand;
-            write!(
-                f,
-                ", {order:?} {name} with leading dimension {ld} at a multiple of {alignment} bytes"
-            )?;
-        }
+        let [a, b, c] = &self.operands;
         let beta = match self.beta {
             BetaKind::Zero => "0",
             BetaKind::One => "1",
             BetaKind::Other => "neither 0 nor 1",
         };
-        write!(
-            f,
-            ", beta {beta}, {} products, {}",
-            self.precision, self.epilogue
-        )?;
-        match self.rows {
-            RowsShape::Own => {}
-            RowsShape::OfA(_) => write!(f, ", rows of A by indices")?,
-            RowsShape::OfC(_) => write!(f, ", rows of C by indices")?,
-        }
+        let indexed = match self.rows {
+            RowsShape::Own => "no indices of rows".to_string(),
+            RowsShape::OfA(count) => format!("{count} indices of A's rows"),
+            RowsShape::OfC(count) => format!("{count} indices of C's rows"),
+        };
         let GroupsShape {
             count,
-            strides: [a, b, c],
+            strides: [of_a, of_b, of_c],
             sizes,
         } = self.groups;
-        match (count, sizes) {
-            (1, "") => Ok(()),
-            _ => write!(
-                f,
-                ", {count} groups{sizes}, {a}, {b} and {c} elements apart"
-            ),
-        }
+        [
+            format!("m = {m}"),
+            format!("n = {n}"),
+            format!("k = {k}"),
+            format!("{a} of A"),
+            format!("{b} of B"),
+            format!("{c} of C"),
+            format!("beta {beta}"),
+            format!("{} products, {}", self.precision, self.epilogue),
+            indexed,
+            format!("{count} products{sizes}, {of_a}, {of_b} and {of_c} elements apart"),
+        ]
     }
 }
 
@@ -538,6 +528,20 @@ struct OperandShape {
     order: Order,
     ld: usize,
     alignment: u64,
+}
+
+impl fmt::Display for OperandShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let order = match self.order {
+            Order::RowMajor => "row-major",
+            Order::ColMajor => "column-major",
+        };
+        let OperandShape { ld, alignment, .. } = self;
+        write!(
+            f,
+            "{order} elements with leading dimension {ld} at a multiple of {alignment} bytes"
+        )
+    }
 }
 
 impl OperandShape {

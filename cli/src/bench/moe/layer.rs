@@ -208,7 +208,7 @@ impl Layer {
             MatrixBatch::packed(&self.first, experts, width, 2 * inner, Order::ColMajor)?,
             MatrixMut::row_major(&mut self.inner, rows, inner)?,
         )
-        .group_ends(self.routed.offsets().slice(1..)?)
+        .group_ends(self.routed.ends())
         .swiglu()
         .run(stream)?)
     }
@@ -221,7 +221,7 @@ impl Layer {
             MatrixBatch::packed(&self.second, experts, inner, width, Order::ColMajor)?,
             MatrixMut::row_major(&mut self.results, rows, width)?,
         )
-        .group_ends(self.routed.offsets().slice(1..)?)
+        .group_ends(self.routed.ends())
         .run(stream)?)
     }
 
