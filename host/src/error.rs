@@ -288,6 +288,18 @@ pub enum Error {
         end: String,
     },
 
+    /// A DLPack tensor cannot be used as was asked, or a buffer cannot become one.
+    #[cfg(feature = "dlpack")]
+    #[error("{asked} was asked for, but {found}; {fix}")]
+    Dlpack {
+        /// The use.
+        asked: String,
+        /// What is wrong with the tensor, its shape or its strides.
+        found: String,
+        /// What to do.
+        fix: &'static str,
+    },
+
     /// A kernel failed on the CPU backend.
     #[error("on the CPU backend, {0}")]
     Kernel(#[from] cutlet_simt::SimtError),

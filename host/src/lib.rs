@@ -27,6 +27,7 @@
 //!   mixes devices returns [`Error::WrongDevice`].
 //! - **Existing programs**: streams and buffers of cudarc ([`Stream::from_cudarc`], [`Borrowed`])
 //!   and raw handles and addresses ([`Stream::from_raw`], [`View::from_raw`]) are used in place.
+//!   The feature `dlpack` has a module of this name for tensors of other libraries.
 //!   The feature `cuda-bindings`, on by default, selects the version of cudarc's driver bindings.
 //!   A program whose own cudarc selects another version turns the feature off. With any version,
 //!   drivers from CUDA 12.0 on work.
@@ -40,6 +41,8 @@ mod copy;
 pub mod cpu;
 mod cpu_queue;
 mod device;
+#[cfg(feature = "dlpack")]
+pub mod dlpack;
 mod driver;
 mod error;
 mod event;

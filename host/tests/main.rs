@@ -2,6 +2,8 @@
 
 mod bound_memory;
 mod capture;
+#[cfg(feature = "dlpack")]
+mod dlpack;
 mod launch;
 mod memory;
 mod memory_checks;

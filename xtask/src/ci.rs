@@ -21,7 +21,7 @@ pub fn run() -> Outcome {
     lint_kernels::run()?;
     setup::run()?;
     process::run(&mut cargo(
-        "clippy --workspace --all-targets --features cutlet-layout-core/serde -- --deny warnings",
+        "clippy --workspace --all-targets --features cutlet/dlpack,cutlet-layout-core/serde -- --deny warnings",
     ))?;
     cuda_toolkit::run()?;
     for package in &packages {
@@ -29,7 +29,8 @@ pub fn run() -> Outcome {
         process::run(&mut package.cargo("clippy --all-targets -- --deny warnings"))?;
     }
     // Two packages have a target called `cutlet`, so only libraries are documented.
-    process::run(cargo("doc --workspace --no-deps --lib").env("RUSTDOCFLAGS", "--deny warnings"))?;
+    let doc = "doc --workspace --no-deps --lib --features cutlet/dlpack";
+    process::run(cargo(doc).env("RUSTDOCFLAGS", "--deny warnings"))?;
     // This also shows that layout-core and device need no std: nvptx64 has none.
     ptx::run()?;
     playground::run()?;

@@ -11,14 +11,16 @@ use crate::process::{self, Outcome, root};
 /// The tests that Miri can run. The one of them that launches a kernel is ignored under Miri.
 const TESTS: [(&str, &[&str]); 3] = [
     ("cutlet-layout-core", &["--lib"]),
-    ("cutlet-host", &["--lib"]),
+    ("cutlet-host", &["--features=dlpack", "--lib"]),
     (
         "cutlet-host",
         &[
+            "--features=dlpack",
             "--test=host",
             "--",
             "bound_memory::",
             "capture::",
+            "dlpack::",
             "memory::",
             "tensor_map::",
         ],

@@ -22,13 +22,16 @@ pub fn run() -> Outcome {
 }
 
 fn run_all(count: &mut Count) -> Outcome {
-    run_and_read(&mut cargo("test --workspace --no-fail-fast"), |line| {
-        count.add(line)
-    })?;
-    // No package of the workspace turns on this feature. With `--workspace`, dependencies have the features of the first
-    // run, and are not compiled a second time.
+    // No package of the workspace turns on these features.
     run_and_read(
-        &mut cargo("test --workspace --features cutlet-layout-core/serde --test layout serde"),
+        &mut cargo("test --workspace --features cutlet/dlpack --no-fail-fast"),
+        |line| count.add(line),
+    )?;
+    // With the features of the first run, dependencies are not compiled a second time.
+    run_and_read(
+        &mut cargo(
+            "test --workspace --features cutlet/dlpack,cutlet-layout-core/serde --test layout serde",
+        ),
         |line| count.add(line),
     )?;
     let Examples { programs, packages } = Examples::find()?;
