@@ -30,6 +30,8 @@
 //! tensors are tiled and partitioned).
 
 mod batch;
+#[cfg(feature = "dlpack")]
+mod dlpack_matrix;
 mod embedding_bag;
 mod error;
 mod gather;
@@ -44,6 +46,8 @@ mod take_along_dim;
 
 pub use batch::{MatrixBatch, MatrixBatchMut};
 pub use cutlet_device::DeviceData;
+#[cfg(feature = "dlpack")]
+pub use cutlet_host::dlpack;
 pub use cutlet_host::{
     Backend, Buffer, Device, Error as HostError, Event, Graph, IntoView, IntoViewMut, PinnedBuffer,
     Scratch, Stream, View, ViewMut, cpu, gpu_count,

@@ -8,6 +8,8 @@ mod reference;
 mod rounding;
 mod small;
 
+#[cfg(feature = "dlpack")]
+mod dlpack;
 mod embedding_bag;
 mod gather;
 mod gemm_batched;
