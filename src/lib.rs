@@ -82,6 +82,11 @@ pub mod __choice {
     pub use crate::gemm::choice::measured::{H100, H200, any_type, extents};
 }
 
+/// The front page, whose Rust blocks run as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct FrontPage;
+
 /// The guide, whose Rust blocks run as tests; a package does not carry it.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/README.md")]
