@@ -1,6 +1,5 @@
 //! `cutlet bench`: cutlet against the best that NVIDIA's libraries do, checked and timed row by row.
 
-mod canvas;
 mod cells;
 mod compare;
 mod error;
@@ -11,9 +10,8 @@ pub mod gemm;
 mod machine;
 mod moe;
 mod movement;
-mod plots;
+mod page;
 mod pytorch;
-mod report;
 mod results;
 mod row;
 mod run;
@@ -34,12 +32,11 @@ use crate::measure::protocol::{Protocol, Sustained};
 use crate::output::{complain, print_line};
 use compare::Comparison;
 use error::{Error, Result};
-use plots::Target;
 use results::Results;
 use run::{Families, Plan};
 use suite::Suite;
 
-/// Measure the kernels against cuBLASLt's best and against copies, and write a report with plots.
+/// Measure the kernels against cuBLASLt's best and against copies, and write a page with tables and plots.
 #[derive(Args, Debug)]
 pub struct BenchArgs {
     #[command(subcommand)]
@@ -60,7 +57,7 @@ enum What {
     All(RunArgs),
     /// Say which rows got faster or slower between two runs, beyond the noise.
     Compare(CompareArgs),
-    /// Write the report and plots of results again.
+    /// Write the page of results again.
     Report(ReportArgs),
 }
 
@@ -103,12 +100,9 @@ struct RunArgs {
         conflicts_with = "baselines"
     )]
     instances: Vec<String>,
-    /// The folder for results.csv, report.md and the plots.
-    #[arg(long, default_value = "bench-results")]
+    /// The folder for results.csv and report.html.
+    #[arg(long, value_name = "DIR", default_value = "bench-results")]
     out: PathBuf,
-    /// Write each plot as a PNG too.
-    #[arg(long)]
-    png: bool,
     /// The device.
     #[arg(long, value_enum, default_value_t)]
     backend: Backend,
@@ -130,16 +124,12 @@ struct CompareArgs {
 
 #[derive(Args, Debug)]
 struct ReportArgs {
-    /// Results as CSV files, or folders of runs. Report and plots of NAME.csv are called NAME-…, except for
-    /// results.csv.
+    /// Results as CSV files, or folders of runs. The page of NAME.csv is NAME.html, and that of results.csv report.html.
     #[arg(required = true, value_name = "FILE")]
     runs: Vec<PathBuf>,
-    /// The folder for reports and plots; that of each file by default.
-    #[arg(long)]
+    /// The folder for the pages; that of each file by default.
+    #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write each plot as a PNG too.
-    #[arg(long)]
-    png: bool,
 }
 
 /// Runs the command.
@@ -182,11 +172,13 @@ fn measure(args: &RunArgs, families: Families) -> Result<ExitCode> {
         },
         keep,
     )?;
-    // The report is that of the file, whose numbers are rounded.
+    // The page is that of the file, whose numbers are rounded.
     let results = Results::read(&file)?;
-    let report = write(&results, &Output::of(&file, None, args.png))?;
+    let page = page_of(&file, None);
+    put(&page, &page::page(&results))?;
     print_line(format!("\n{}", table::summary(&results)))?;
-    print_line(format!("report in {}", report.display()))?;
+    let (results_in, page_in) = (file.display(), page.display());
+    print_line(format!("results in {results_in}, page in {page_in}"))?;
     if on_gpu {
         for line in pytorch::beside(&results) {
             print_line(line)?;
@@ -234,72 +226,39 @@ fn make(folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).map_err(failed)
 }
 
-/// Where the report and plots of results go.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Output {
-    folder: PathBuf,
-    /// The beginning of each file's name, so that files of several results can share a folder.
-    prefix: String,
-    png: bool,
-}
-
-impl Output {
-    /// For the results in a file, or in a run's folder. Without another folder, it is theirs.
-    fn of(run: &Path, folder: Option<&Path>, png: bool) -> Output {
-        let (own, stem) = match run.is_dir() {
-            true => (Some(run), None),
-            false => (run.parent(), run.file_stem()),
-        };
-        let stem = stem.map(|stem| stem.to_string_lossy().into_owned());
-        Output {
-            folder: folder.or(own).unwrap_or(run).to_path_buf(),
-            prefix: match stem.as_deref() {
-                None | Some("results") => String::new(),
-                Some(stem) => format!("{stem}-"),
-            },
-            png,
-        }
-    }
+/// The file of the page for the results in a file, or in a run's folder. Without another folder, it is in theirs.
+fn page_of(run: &Path, folder: Option<&Path>) -> PathBuf {
+    let (own, stem) = match run.is_dir() {
+        true => (Some(run), None),
+        false => (run.parent(), run.file_stem()),
+    };
+    let stem = match stem.map(|stem| stem.to_string_lossy()) {
+        Some(stem) if stem != "results" => stem.into_owned(),
+        _ => "report".to_string(),
+    };
+    folder.or(own).unwrap_or(run).join(format!("{stem}.html"))
 }
 
 fn report_again(args: &ReportArgs) -> Result<ExitCode> {
-    let outputs = args.runs.iter();
-    let outputs = outputs.map(|run| Output::of(run, args.out.as_deref(), args.png));
-    let outputs: Vec<Output> = outputs.collect();
-    if outputs.iter().collect::<HashSet<_>>().len() < outputs.len() {
+    let files = args.runs.iter();
+    let files = files.map(|run| page_of(run, args.out.as_deref()));
+    let files: Vec<PathBuf> = files.collect();
+    if files.iter().collect::<HashSet<_>>().len() < files.len() {
         return Err(Error::file(
-            "writing reports",
+            "writing pages",
             "two of them have the same folder and name; write them one by one",
         ));
     }
     if let Some(folder) = &args.out {
         make(folder)?;
     }
-    for (run, output) in args.runs.iter().zip(outputs) {
+    for (run, page) in args.runs.iter().zip(files) {
         let results = Results::read(run)?;
-        let report = write(&results, &output)?;
+        put(&page, &page::page(&results))?;
         print_line(table::summary(&results))?;
-        print_line(format!("report in {}", report.display()))?;
+        print_line(format!("page in {}", page.display()))?;
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Writes report and plots, and returns the report's path.
-fn write(results: &Results, output: &Output) -> Result<PathBuf> {
-    let Output {
-        folder,
-        prefix,
-        png,
-    } = output;
-    let target = Target {
-        folder,
-        prefix,
-        png: *png,
-    };
-    let plots = plots::draw(results, &target)?;
-    let report = folder.join(format!("{prefix}report.md"));
-    put(&report, &report::report(results, &plots))?;
-    Ok(report)
 }
 
 /// Writes a file. An interrupted write leaves the file as it was before.
@@ -325,17 +284,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_of_several_results_have_different_names() {
-        let prefix = |run: &str| Output::of(Path::new(run), None, false).prefix;
-        assert_eq!(prefix("monday/results.csv"), "");
-        assert_eq!(prefix("docs/gemm-bf16.csv"), "gemm-bf16-");
-        let folder = |run: &str, out: Option<&str>| {
-            Output::of(Path::new(run), out.map(Path::new), false).folder
-        };
-        assert_eq!(folder("docs/gemm-bf16.csv", None), Path::new("docs"));
-        assert_eq!(
-            folder("docs/gemm-bf16.csv", Some("other")),
-            Path::new("other")
-        );
+    fn pages_of_several_results_have_different_names() {
+        let page = |run: &str, out: Option<&str>| page_of(Path::new(run), out.map(Path::new));
+        let of_run = page("monday/results.csv", None);
+        assert_eq!(of_run, Path::new("monday/report.html"));
+        let of_file = page("docs/gemm-bf16.csv", None);
+        assert_eq!(of_file, Path::new("docs/gemm-bf16.html"));
+        let elsewhere = page("docs/gemm-bf16.csv", Some("other"));
+        assert_eq!(elsewhere, Path::new("other/gemm-bf16.html"));
     }
 }

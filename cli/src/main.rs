@@ -15,6 +15,7 @@ mod rows;
 mod scatter;
 mod timed;
 mod tune;
+mod units;
 
 use std::process::ExitCode;
 

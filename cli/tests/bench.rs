@@ -211,8 +211,7 @@ fn a_run_that_is_interrupted_leaves_what_it_measured() {
     let report = cutlet(&["bench", "report", path(&out)]);
     assert!(report.status.success(), "{}", text_of(&report.stderr));
     let printed = text_of(&report.stdout);
-    let report = fs::read_to_string(out.join("report.md")).expect("there is a report");
-    for said in [printed, report] {
+    for said in [printed, page_in(&out)] {
         assert!(said.contains(&format!("{rows} of 23 rows")), "{said}");
     }
 }
@@ -230,9 +229,9 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
         assert!(printed.contains(expected), "no {expected:?} in {printed}");
     }
     check_tiny_results(&Results::read(&out));
-    check_tiny_report(&out);
-    check_reports_of_results(&out);
-    check_reports_in_one_folder(&out);
+    check_tiny_page(&out);
+    check_pages_of_results(&out);
+    check_pages_in_one_folder(&out);
 }
 
 /// Checks what `results.csv` says of the tiny suite.
@@ -262,65 +261,79 @@ fn check_tiny_results(results: &Results) {
     }
 }
 
-/// Checks a run's report and plots.
-fn check_tiny_report(out: &Path) {
-    let report = fs::read_to_string(out.join("report.md")).expect("there is a report");
-    assert!(report.contains("The CPU backend ran this"));
-    assert!(report.contains("1/√k where an activation is fused"));
-    for plot in [
-        "gemm-f32-speed",
-        "gemm-f32-ratio",
-        "gather-speed",
-        "gather-ratio",
-    ] {
-        assert!(report.contains(&format!("({plot}.svg)")), "{plot}");
-        let svg = fs::read_to_string(out.join(format!("{plot}.svg"))).expect("an SVG");
-        assert!(svg.contains("</svg>") && svg.contains("Inter"), "{plot}");
-        assert!(!out.join(format!("{plot}.png")).exists(), "{plot}");
-    }
-    assert!(
-        cutlet(&["bench", "report", "--png", path(out)])
-            .status
-            .success()
-    );
-    let png = fs::read(out.join("gemm-f32-speed.png")).expect("a PNG");
-    assert_eq!(&png[..8], b"\x89PNG\r\n\x1a\n");
+/// The page in a run's folder.
+fn page_in(folder: &Path) -> String {
+    fs::read_to_string(folder.join("report.html")).expect("there is a page")
 }
 
-/// The results alone give the same report.
-fn check_reports_of_results(out: &Path) {
-    let report = fs::read_to_string(out.join("report.md")).expect("there is a report");
-    fs::remove_file(out.join("report.md")).expect("the report can be removed");
+/// Checks a run's page.
+fn check_tiny_page(out: &Path) {
+    let page = page_in(out);
+    for expected in [
+        "The CPU backend ran this",
+        "1/√k where an activation is fused",
+        "<code>cutlet bench all --backend cpu --rounds 5",
+        "<h2>GEMM in f32</h2>",
+        "<h3>Speed relative to plain loops</h3>",
+        "<h3>Bytes read and written a second</h3>",
+        "64 × 64 × 64 bias+gelu</text>",
+        "prefers-color-scheme: dark",
+    ] {
+        assert!(page.contains(expected), "no {expected} in {page}");
+    }
+    assert_alone(&page);
+    let mut files: Vec<_> = fs::read_dir(out)
+        .expect("a folder")
+        .map(|file| file.expect("a file").file_name())
+        .collect();
+    files.sort();
+    assert_eq!(files, ["report.html", "results.csv"]);
+}
+
+/// Asserts that a page can be sent: it has no scripts, and refers to nothing outside of itself.
+fn assert_alone(page: &str) {
+    for other in [
+        "<script", "<link", "<img", "src=", "url(", "@import", "http",
+    ] {
+        assert!(!page.contains(other), "{other} in {page}");
+    }
+    for reference in page.split("href=\"").skip(1) {
+        let target = reference.split('"').next().expect("a target");
+        let id = target.strip_prefix('#').expect("a place in the page");
+        assert!(page.contains(&format!("id=\"{id}\"")), "{target}");
+    }
+}
+
+/// The results alone give the same page.
+fn check_pages_of_results(out: &Path) {
+    let page = page_in(out);
+    fs::remove_file(out.join("report.html")).expect("the page can be removed");
     assert!(cutlet(&["bench", "report", path(out)]).status.success());
-    let again = fs::read_to_string(out.join("report.md")).expect("there is a report");
-    assert_eq!(again, report);
+    assert_eq!(page_in(out), page);
 
     // A run's results may be named in place of its folder.
-    fs::remove_file(out.join("report.md")).expect("the report can be removed");
+    fs::remove_file(out.join("report.html")).expect("the page can be removed");
     let file = out.join("results.csv");
     let output = cutlet(&["bench", "report", path(&file)]);
     assert!(output.status.success(), "{}", text_of(&output.stderr));
-    let again = fs::read_to_string(out.join("report.md")).expect("there is a report");
-    assert_eq!(again, report);
+    assert_eq!(page_in(out), page);
 }
 
-/// Reports of several results share a folder.
-fn check_reports_in_one_folder(out: &Path) {
+/// Pages of several results share a folder.
+fn check_pages_in_one_folder(out: &Path) {
     let file = out.join("results.csv");
-    let reports = folder("reports");
+    let pages = folder("pages");
     for name in ["one.csv", "two.csv"] {
-        fs::copy(&file, reports.join(name)).expect("results can be copied");
+        fs::copy(&file, pages.join(name)).expect("results can be copied");
     }
-    let [one, two] = ["one.csv", "two.csv"].map(|name| reports.join(name));
+    let [one, two] = ["one.csv", "two.csv"].map(|name| pages.join(name));
     let output = cutlet(&["bench", "report", path(&one), path(&two)]);
     assert!(output.status.success(), "{}", text_of(&output.stderr));
-    for name in ["one", "two"] {
-        let report = fs::read_to_string(reports.join(format!("{name}-report.md")));
-        let plot = format!("{name}-gemm-f32-speed.svg");
-        assert!(report.expect("a report").contains(&plot), "{plot}");
-        assert!(reports.join(&plot).exists(), "{plot}");
+    for name in ["one.html", "two.html"] {
+        let page = fs::read_to_string(pages.join(name)).expect("a page");
+        assert_eq!(page, page_in(out));
     }
-    let elsewhere = path(&reports);
+    let elsewhere = path(&pages);
     let twice = [
         "bench",
         "report",
@@ -332,7 +345,7 @@ fn check_reports_in_one_folder(out: &Path) {
     assert_refused(&twice, "two of them have the same folder and name");
 }
 
-/// The results in `docs/results` have reports and plots.
+/// The results in `docs/results` have pages.
 #[test]
 fn stored_results_can_be_reported() {
     let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/results");
@@ -344,8 +357,19 @@ fn stored_results_can_be_reported() {
     arguments.extend(files.iter().map(String::as_str));
     let output = cutlet(&arguments);
     assert!(output.status.success(), "{}", text_of(&output.stderr));
-    let reports = text_of(&output.stdout).matches("report in ").count();
-    assert_eq!(reports, files.len());
+    let pages = fs::read_dir(&out).expect("a folder");
+    let pages = pages.map(|page| fs::read_to_string(page.expect("a page").path()));
+    let pages: Vec<String> = pages.map(|page| page.expect("a page")).collect();
+    assert_eq!(pages.len(), files.len());
+    let rooflines = pages
+        .iter()
+        .filter(|page| page.contains("<h3>Roofline</h3>"));
+    assert!(rooflines.count() > 10);
+    for page in &pages {
+        assert_alone(page);
+        assert!(page.contains("<h3>Speed relative to"), "{page}");
+        assert!(page.contains("<dt>driver</dt><dd>580."), "{page}");
+    }
 }
 
 #[test]

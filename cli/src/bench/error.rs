@@ -27,14 +27,6 @@ pub enum Error {
         /// What went wrong.
         found: String,
     },
-    /// A plot could not be drawn.
-    #[error("drawing {file}: {found}")]
-    Plot {
-        /// The file.
-        file: String,
-        /// What went wrong.
-        found: String,
-    },
 }
 
 impl From<cutlet::Error> for Error {

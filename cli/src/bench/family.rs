@@ -1,5 +1,7 @@
 //! What a kernel family implements to be measured.
 
+use serde::{Serialize, Serializer};
+
 use super::cells::Cells;
 use crate::measure::case::Case;
 use crate::measure::dtype::Dtype;
@@ -34,7 +36,7 @@ pub trait Family {
 }
 
 /// A problem as results name it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// Unique in a run, and the same in every run: `gemm bf16 4096x4096x4096`.
     pub id: String,
@@ -47,8 +49,10 @@ pub struct Row {
     /// The problem in a table of its family and type: `4096 4096 4096`.
     pub shape: String,
     /// The columns of results that describe the problem, with their texts.
+    #[serde(rename = "problem", serialize_with = "as_map")]
     pub columns: Vec<(&'static str, String)>,
     /// The line of a plot that the problem belongs to: for a gather, the distribution of its indices.
+    #[serde(skip)]
     pub series: String,
     /// The unit of its speed.
     pub unit: Unit,
@@ -58,6 +62,21 @@ pub struct Row {
     pub bytes: f64,
     /// Left out of means and extremes, because the baseline is broken there.
     pub apart: bool,
+}
+
+/// Columns as a map, in which whole numbers are numbers.
+fn as_map<S: Serializer>(columns: &[(&str, String)], serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    #[serde(untagged)]
+    enum Cell<'a> {
+        Number(u64),
+        Text(&'a str),
+    }
+
+    serializer.collect_map(columns.iter().map(|(column, text)| {
+        let cell = text.parse().map_or(Cell::Text(text), Cell::Number);
+        (column, cell)
+    }))
 }
 
 impl Row {
@@ -71,11 +90,13 @@ impl Row {
 }
 
 /// The unit of a speed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub enum Unit {
     /// 10¹² operations a second.
+    #[serde(rename = "TFLOP/s")]
     Teraflops,
     /// 10⁹ bytes a second, read and written.
+    #[serde(rename = "GB/s")]
     Gigabytes,
 }
 

@@ -3,6 +3,8 @@
 mod file;
 mod ratio;
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::family::Row;
@@ -13,6 +15,7 @@ use crate::measure::positive::positive;
 use crate::measure::protocol::Protocol;
 use crate::measure::statistics::{Spread, Verdict, geometric_mean};
 use crate::measure::telemetry::Telemetry;
+use crate::units;
 
 /// The version of the format of results. A change that other versions would misread raises it.
 pub const SCHEMA: u32 = 2;
@@ -57,18 +60,21 @@ pub struct SuiteName {
 }
 
 /// The result of a problem.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct RowResult {
     /// The suite that has the problem.
     pub suite: String,
     /// The problem.
+    #[serde(flatten)]
     pub row: Row,
     /// The outcome of measuring it.
+    #[serde(flatten)]
     pub outcome: Outcome,
 }
 
 /// The outcome of measuring a problem.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(tag = "status", rename_all = "lowercase")]
 pub enum Outcome {
     /// The output is right, and was timed.
     Measured(Box<Measured>),
@@ -90,7 +96,7 @@ pub enum Outcome {
 }
 
 /// The figures of a problem.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Measured {
     /// The contestants that were timed: cutlet, the baseline, the baseline library's default, instances and alternatives.
     pub contestants: Vec<Figures>,
@@ -105,7 +111,7 @@ pub struct Measured {
 }
 
 /// The figures of a contestant.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Figures {
     /// `cutlet`, `cuBLASLt algorithm 3`.
     pub name: String,
@@ -165,7 +171,7 @@ impl RowResult {
 }
 
 /// How cutlet compares with the baseline over rows of a kind.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Summary {
     /// `gemm bf16`.
     pub kind: String,
@@ -173,12 +179,40 @@ pub struct Summary {
     pub rows: usize,
     /// The geometric mean of the ratios.
     pub mean: f64,
-    /// The smallest ratio, and its shape.
-    pub worst: (f64, String),
-    /// Rows faster, tied and slower.
-    pub counts: [usize; 3],
-    /// Shapes that are shown apart, with their ratios.
-    pub apart: Vec<(String, f64)>,
+    /// The smallest ratio.
+    pub worst: AtShape,
+    /// Rows that are faster.
+    pub faster: usize,
+    /// Rows that are neither faster nor slower beyond the noise.
+    pub tied: usize,
+    /// Rows that are slower.
+    pub slower: usize,
+    /// Ratios that are shown apart.
+    pub apart: Vec<AtShape>,
+}
+
+/// A ratio at a shape.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct AtShape {
+    /// The shape.
+    pub shape: String,
+    /// cutlet's speed over the baseline's.
+    pub ratio: f64,
+}
+
+impl AtShape {
+    fn new(row: &Row, ratio: &Spread) -> AtShape {
+        AtShape {
+            shape: row.shape.clone(),
+            ratio: ratio.median,
+        }
+    }
+}
+
+impl fmt::Display for AtShape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}x at {}", units::ratio(self.ratio), self.shape)
+    }
 }
 
 impl Results {
@@ -226,11 +260,13 @@ impl Results {
         Some(Summary {
             rows: counted.len(),
             mean: geometric_mean(&ratios)?,
-            worst: worst.map(|(row, ratio, _)| (ratio.median, row.shape.clone()))?,
-            counts: [Verdict::Faster, Verdict::Tie, Verdict::Slower].map(count),
+            worst: worst.map(|(row, ratio, _)| AtShape::new(row, ratio))?,
+            faster: count(Verdict::Faster),
+            tied: count(Verdict::Tie),
+            slower: count(Verdict::Slower),
             apart: apart
                 .iter()
-                .map(|(row, ratio, _)| (row.shape.clone(), ratio.median))
+                .map(|(row, ratio, _)| AtShape::new(row, ratio))
                 .collect(),
             kind: of,
         })

@@ -3,7 +3,8 @@
 use super::family::Row;
 use super::results::{Measured, Outcome, Results, RowResult, Summary};
 use crate::measure::check::Distance;
-use crate::measure::statistics::{Spread, Verdict};
+use crate::measure::statistics::Verdict;
+use crate::units::{self, figure};
 
 /// The line above the rows.
 pub fn header() -> String {
@@ -49,7 +50,7 @@ fn figures(row: &Row, measured: &Measured) -> String {
     };
     let [ratio, spread] = match &measured.ratio {
         Some(ratio) => [
-            format!("{:.3}x", ratio.median),
+            format!("{}x", units::ratio(ratio.median)),
             format!("{:.1}%", ratio.relative() * 100.0),
         ],
         None => ["-".to_string(), String::new()],
@@ -61,24 +62,6 @@ fn figures(row: &Row, measured: &Measured) -> String {
         speed(measured.library_default().map(|figures| figures.speed)),
         row.unit.name(),
         measured.verdict().map_or("", Verdict::word),
-    )
-}
-
-/// A figure with three or four digits.
-pub fn figure(figure: f64) -> String {
-    match figure.abs() {
-        size if size >= 100.0 => format!("{figure:.0}"),
-        size if size >= 10.0 => format!("{figure:.1}"),
-        size if size >= 0.1 => format!("{figure:.2}"),
-        _ => format!("{figure:.2e}"),
-    }
-}
-
-/// A ratio with its extremes: `1.021 (1.018 to 1.025)`.
-pub fn spread(spread: &Spread) -> String {
-    format!(
-        "{:.3} ({:.3} to {:.3})",
-        spread.median, spread.min, spread.max
     )
 }
 
@@ -115,16 +98,19 @@ fn summary_line(summary: &Summary) -> String {
         kind,
         rows,
         mean,
-        worst: (worst, shape),
-        counts: [faster, tied, slower],
+        worst,
+        faster,
+        tied,
+        slower,
         apart,
     } = summary;
     let mut line = format!(
-        "{kind}: geometric mean {mean:.3}x over {rows} rows ({faster} faster, {tied} tied, \
-         {slower} slower), worst {worst:.3}x at {shape}"
+        "{kind}: geometric mean {}x over {rows} rows ({faster} faster, {tied} tied, \
+         {slower} slower), worst {worst}",
+        units::ratio(*mean)
     );
-    for (shape, ratio) in apart {
-        line += &format!("; apart: {ratio:.3}x at {shape}");
+    for ratio in apart {
+        line += &format!("; apart: {ratio}");
     }
     line
 }

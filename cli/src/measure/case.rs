@@ -1,7 +1,7 @@
 //! A problem set up on a device, with its contestants.
 
 use cutlet::Stream;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use super::check::Check;
 use super::error::Result;
@@ -61,7 +61,7 @@ pub struct Contestant {
 }
 
 /// The role of a contestant in the comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// cutlet, with the kernel that it chooses.

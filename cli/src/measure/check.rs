@@ -6,6 +6,7 @@ use cutlet_device::fp8::F8E4M3;
 use cutlet_host::PinnedBuffer;
 use half::{bf16, f16};
 use rayon::prelude::*;
+use serde::Serialize;
 
 use super::error::Result;
 use crate::deviation::Deviation;
@@ -26,7 +27,7 @@ pub struct Check {
 }
 
 /// How far an output is from the reference: all 0 if they are equal.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Distance {
     /// ‖found − reference‖ / ‖reference‖.
     pub relative: f64,

@@ -1,7 +1,9 @@
 //! Medians, spreads and verdicts.
 
+use serde::Serialize;
+
 /// A figure over the rounds of a measurement.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Spread {
     /// The median.
     pub median: f64,

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use serde::Serialize;
+
 use super::nvml::{Nvml, Reading};
 use super::statistics::Spread;
 
@@ -13,7 +15,7 @@ use super::statistics::Spread;
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// Clock and power of the card while a row was measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Telemetry {
     /// The median clock of the multiprocessors in MHz.
     pub sm_mhz: f64,

@@ -56,6 +56,19 @@ impl Axis {
     }
 }
 
+/// A tick in words, without needless zeros.
+pub fn label(tick: f64) -> String {
+    match tick {
+        0.0 => "0".to_string(),
+        ..0.001 => format!("{tick:.0e}"),
+        _ => {
+            let text = format!("{tick:.6}");
+            let text = text.trim_end_matches('0').trim_end_matches('.');
+            text.to_string()
+        }
+    }
+}
+
 /// 1, 2, 2.5 or 5 times a power of ten, at least `step`.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
@@ -76,6 +89,12 @@ mod tests {
         assert_eq!(axis.ticks(6), [0.0, 200.0, 400.0, 600.0, 800.0, 1000.0]);
         let axis = Axis::linear((0.0, 0.9), (0.0, 100.0));
         assert_eq!(axis.ticks(4).len(), 4);
+    }
+
+    #[test]
+    fn a_tick_has_no_needless_zeros() {
+        let labels = [0.0, 1000.0, 50.0, 0.25, 1e-7].map(label);
+        assert_eq!(labels, ["0", "1000", "50", "0.25", "1e-7"]);
     }
 
     #[test]
