@@ -25,14 +25,17 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use cutlet::Device;
 use cutlet_host::Backend as Kind;
+use serde::Serialize;
 
 use crate::backend::Backend;
 use crate::measure::dtype::Dtype;
 use crate::measure::protocol::{Protocol, Sustained};
-use crate::output::{complain, print_line};
+use crate::output::Output;
+use crate::progress::ProgressArgs;
 use compare::Comparison;
 use error::{Error, Result};
-use results::Results;
+use pytorch::PyTorch;
+use results::{Results, RowResult, Summary};
 use run::{Families, Plan};
 use suite::Suite;
 
@@ -63,10 +66,7 @@ enum What {
 
 #[derive(Args, Debug)]
 struct RunArgs {
-    /// A suite by name (headline, square, llm, deepgemm, ragged, rows, middle, unseen, random, majors, skinny-k,
-    /// long-k, epilogue, gather, movement, tiny) or file; may be given several times. By default, headline, gather and
-    /// movement on a GPU, tiny on the CPU.
-    #[arg(long)]
+    #[arg(long, value_name = "SUITE", help = suite::help())]
     suite: Vec<String>,
     /// Measure GEMMs of random shapes too, drawn by this seed: aligned ones, odd ones and layers of models. Without
     /// --suite, only these.
@@ -76,7 +76,7 @@ struct RunArgs {
     #[arg(long, requires = "random", default_value_t = 60, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     count: usize,
     /// Element types of GEMMs, separated by commas. By default, all that cutlet has kernels for.
-    #[arg(long, value_enum, value_delimiter = ',')]
+    #[arg(long, value_name = "TYPES", value_enum, value_delimiter = ',')]
     dtype: Vec<Dtype>,
     /// Rounds of each row.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(5..=1000))]
@@ -109,6 +109,10 @@ struct RunArgs {
     /// Seed of the random inputs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    output: Output,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 #[derive(Args, Debug)]
@@ -120,6 +124,8 @@ struct CompareArgs {
     /// Exit with 1 if a row got slower, or was measured only in the earlier run.
     #[arg(long)]
     fail: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 #[derive(Args, Debug)]
@@ -130,6 +136,50 @@ struct ReportArgs {
     /// The folder for the pages; that of each file by default.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
+}
+
+impl BenchArgs {
+    /// How the command prints.
+    pub fn output(&self) -> &Output {
+        match &self.what {
+            What::Gemm(args) | What::Gather(args) | What::Movement(args) | What::All(args) => {
+                &args.output
+            }
+            What::Moe(args) => &args.output,
+            What::Compare(args) => &args.output,
+            What::Report(args) => &args.output,
+        }
+    }
+}
+
+/// A run as JSON.
+#[derive(Serialize)]
+struct RunAnswer<'a> {
+    #[serde(flatten)]
+    facts: &'a Results,
+    rows: &'a [RowResult],
+    summaries: Vec<Summary>,
+    pytorch: Option<PyTorch>,
+    /// The file with the results.
+    file: &'a Path,
+    /// The page with tables and plots.
+    page: &'a Path,
+}
+
+/// Pages that were written, as JSON.
+#[derive(Serialize)]
+struct ReportAnswer {
+    pages: Vec<PageAnswer>,
+}
+
+#[derive(Serialize)]
+struct PageAnswer {
+    /// The file or folder of the run.
+    run: PathBuf,
+    page: PathBuf,
+    summaries: Vec<Summary>,
 }
 
 /// Runs the command.
@@ -146,9 +196,23 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
 }
 
 fn measure(args: &RunArgs, families: Families) -> Result<ExitCode> {
-    let device = args.backend.device()?;
+    let (device, output) = (args.backend.device()?, &args.output);
     let on_gpu = device.backend() == Kind::Gpu;
-    let suites = suites(args, families, on_gpu)?;
+    let plan = Plan {
+        suites: suites(args, families, on_gpu)?,
+        families,
+        dtypes: match args.dtype.as_slice() {
+            [] => gemm::dtypes_with_kernels(&device),
+            dtypes => dtypes.to_vec(),
+        },
+        protocol: protocol(args, &device)?,
+        baselines_only: args.baselines,
+        instances: args.instances.clone(),
+        seed: args.seed,
+        on_any_device: args.backend.is_named(),
+        output: *output,
+        progress: args.progress.beside(output),
+    };
     make(&args.out)?;
     let file = args.out.join(results::FILE);
     let keep = |results: &Results| {
@@ -156,39 +220,42 @@ fn measure(args: &RunArgs, families: Families) -> Result<ExitCode> {
         text.map_err(|error| Error::file(format!("writing {}", file.display()), error))
             .and_then(|text| put(&file, &text))
     };
-    run::run(
-        &device,
-        &Plan {
-            suites,
-            families,
-            dtypes: match args.dtype.as_slice() {
-                [] => gemm::dtypes_with_kernels(&device),
-                dtypes => dtypes.to_vec(),
-            },
-            protocol: protocol(args, &device),
-            baselines_only: args.baselines,
-            instances: args.instances.clone(),
-            seed: args.seed,
-        },
-        keep,
-    )?;
+    run::run(&device, &plan, keep)?;
     // The page is that of the file, whose numbers are rounded.
     let results = Results::read(&file)?;
     let page = page_of(&file, None);
     put(&page, &page::page(&results))?;
-    print_line(format!("\n{}", table::summary(&results)))?;
+    output.say(format!("\n{}", table::summary(&results)))?;
     let (results_in, page_in) = (file.display(), page.display());
-    print_line(format!("results in {results_in}, page in {page_in}"))?;
-    if on_gpu {
-        for line in pytorch::beside(&results) {
-            print_line(line)?;
-        }
-    }
+    output.say(format!("results in {results_in}, page in {page_in}"))?;
+    let pytorch = match on_gpu {
+        true => beside_pytorch(&results, &plan)?,
+        false => None,
+    };
+    output.answer(&RunAnswer {
+        facts: &results,
+        rows: &results.rows,
+        summaries: results.summaries(),
+        pytorch,
+        file: &file,
+        page: &page,
+    })?;
     if results.rows.iter().any(|row| row.is_bad()) {
-        complain("error: rows are wrong or failed; the table says which");
+        output.error("rows are wrong or failed; the results say which");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Has PyTorch solve the same problems, and prints its times.
+fn beside_pytorch(results: &Results, plan: &Plan) -> Result<Option<PyTorch>> {
+    plan.progress.wait("PyTorch");
+    let pytorch = PyTorch::beside(results);
+    plan.progress.end();
+    if let Some(pytorch) = &pytorch {
+        plan.output.say(pytorch)?;
+    }
+    Ok(pytorch)
 }
 
 fn suites(args: &RunArgs, families: Families, on_gpu: bool) -> Result<Vec<Suite>> {
@@ -209,15 +276,19 @@ fn suites(args: &RunArgs, families: Families, on_gpu: bool) -> Result<Vec<Suite>
     Ok(named.chain(random).collect::<Result<_, _>>()?)
 }
 
-fn protocol(args: &RunArgs, device: &Device) -> Protocol {
+fn protocol(args: &RunArgs, device: &Device) -> Result<Protocol> {
     let on_gpu = device.backend() == Kind::Gpu;
-    Protocol {
-        sustained: (args.sustained && on_gpu).then_some(Sustained {
+    if args.sustained && !on_gpu {
+        let device = device.describe().to_string();
+        return Err(Error::SustainedOnCpu { device });
+    }
+    Ok(Protocol {
+        sustained: args.sustained.then_some(Sustained {
             settle_milliseconds: 1000.0,
             sample_milliseconds: 100.0,
         }),
         ..Protocol::bursts(args.rounds as usize, on_gpu)
-    }
+    })
 }
 
 /// Makes a folder.
@@ -252,12 +323,19 @@ fn report_again(args: &ReportArgs) -> Result<ExitCode> {
     if let Some(folder) = &args.out {
         make(folder)?;
     }
+    let mut pages = Vec::new();
     for (run, page) in args.runs.iter().zip(files) {
         let results = Results::read(run)?;
         put(&page, &page::page(&results))?;
-        print_line(table::summary(&results))?;
-        print_line(format!("page in {}", page.display()))?;
+        args.output.say(table::summary(&results))?;
+        args.output.say(format!("page in {}", page.display()))?;
+        pages.push(PageAnswer {
+            run: run.clone(),
+            page,
+            summaries: results.summaries(),
+        });
     }
+    args.output.answer(&ReportAnswer { pages })?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -272,7 +350,7 @@ fn put(file: &Path, text: &str) -> Result<()> {
 
 fn compare(args: &CompareArgs) -> Result<ExitCode> {
     let comparison = Comparison::new(&Results::read(&args.old)?, &Results::read(&args.new)?);
-    print_line(&comparison)?;
+    args.output.result(&comparison)?;
     Ok(match args.fail && comparison.is_worse() {
         true => ExitCode::FAILURE,
         false => ExitCode::SUCCESS,

@@ -13,27 +13,22 @@ use cutlet_host::{Backend, Device};
 use cutlet_ptx_builder::Toolchain;
 use serde::Serialize;
 
-use crate::output::print_line;
+use crate::output::Output;
 use cutlet_cli::cublas;
 use ptx_version::PtxVersion;
 
 /// Check driver, GPUs, kernels, device toolchain and cuBLAS, and name the fix for each that is missing.
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
-    /// Print one line of JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    pub output: Output,
 }
 
 /// Runs the command. A missing part is no failure: without a GPU, kernels run on the CPU. A GPU whose driver is too old
 /// for its kernels is one.
 pub fn run(args: &DoctorArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let report = Report::new();
-    if args.json {
-        print_line(serde_json::to_string(&report)?)?;
-    } else {
-        print_line(&report)?;
-    }
+    args.output.result(&report)?;
     match report.findings.iter().any(|finding| finding.fails) {
         true => Ok(ExitCode::FAILURE),
         false => Ok(ExitCode::SUCCESS),

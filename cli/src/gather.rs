@@ -7,17 +7,19 @@ use cutlet::{Gather, Matrix, MatrixMut, Stream};
 use cutlet_host::Backend;
 
 use crate::host_memory::{self, room};
-use crate::rows::{DrawnIndex, IndexType, Indices, Report, RowsArgs};
+use crate::rows::{DrawnIndex, IndexType, Indices, Moved, Report, RowsArgs};
 
 /// Gather rows of a table by random indices and time it: output[r] = table[indices[r]].
 #[derive(Args, Debug)]
 pub struct GatherArgs {
     #[command(flatten)]
-    rows: RowsArgs,
+    pub rows: RowsArgs,
 }
 
 /// The bytes of the output before it is written. A skipped row keeps them.
 const BEFORE: u8 = 0xff;
+/// Bytes of the table that are made between two advances of the progress.
+const PART: usize = 1 << 20;
 
 /// Runs the command.
 pub fn run(args: &GatherArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
@@ -57,10 +59,16 @@ fn gather<X: DrawnIndex>(
     let mut table = room::<u8>(table_rows * row_bytes)?;
     let mut output = stream.filled::<u8>(rows * row_bytes, BEFORE)?;
     let mut random = fastrand::Rng::with_seed(args.timed.seed);
+    let progress = &args.timed.progress();
+    progress.begin("random table", table_rows * row_bytes);
     table.resize(table_rows * row_bytes, 0);
-    random.fill(&mut table);
-    let Indices { picks, indices } = args.indices::<X>(&mut random)?;
+    for part in table.chunks_mut(PART) {
+        random.fill(part);
+        progress.advance(part.len());
+    }
+    let Indices { picks, indices } = args.indices::<X>(&mut random, progress)?;
 
+    progress.wait("upload");
     let (on_table, on_indices) = (stream.upload(&table)?, stream.upload(&indices)?);
     let mut plan = Gather::new(stream.device())?.out_of_range(args.out_of_range());
     let mut enqueue = |output: &mut cutlet::Buffer<u8>| {
@@ -71,9 +79,11 @@ fn gather<X: DrawnIndex>(
             MatrixMut::row_major(output, rows, row_bytes)?,
         )
     };
+    progress.wait("first gather");
     enqueue(&mut output)?;
     let found = stream.download(&output)?;
-    let time = args.timed.median(stream, || enqueue(&mut output))?;
+    let again = || enqueue(&mut output);
+    let time = args.timed.median(stream, progress, "gathers", again)?;
     plan.check(stream)?;
 
     let skipped = vec![BEFORE; row_bytes];
@@ -82,12 +92,22 @@ fn gather<X: DrawnIndex>(
         None => &skipped,
     };
     let wrong = || {
-        let expected = picks.iter().flat_map(|&pick| expected(pick));
-        let pairs = found.iter().zip(expected);
-        pairs.filter(|(found, expected)| found != expected).count()
+        progress.begin("comparison", rows);
+        let rows = found.chunks_exact(row_bytes).zip(&picks);
+        let wrong = rows.map(|(row, &pick)| {
+            progress.advance(1);
+            let pairs = row.iter().zip(expected(pick));
+            pairs.filter(|(found, expected)| found != expected).count()
+        });
+        wrong.sum()
     };
-    let wrong = args.check.then(wrong);
-    args.report(stream, "gather".to_string(), time.as_secs_f64(), 2, wrong)
+    let moved = Moved {
+        operation: "gather".to_string(),
+        time,
+        times: 2,
+        wrong_elements: args.check.then(wrong),
+    };
+    args.report(stream, progress, moved)
 }
 
 #[cfg(test)]

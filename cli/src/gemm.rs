@@ -18,7 +18,8 @@ use crate::deviation::Deviation;
 use crate::host_memory::{self, TooLittle, room};
 use crate::measure::dtype::Dtype;
 use crate::measure::epilogue::Epilogue;
-use crate::output::complain;
+use crate::output::Output;
+use crate::progress::Progress;
 use crate::timed::{TimedArgs, extent, extent_or_zero};
 use arithmetic::{Element, Factor, Stored};
 use cutlet_cli::cublas::{self, Compute, Cublas, CublasError, Major, Operand, Problem};
@@ -74,7 +75,7 @@ pub struct GemmArgs {
     #[arg(long)]
     check: bool,
     #[command(flatten)]
-    timed: TimedArgs,
+    pub timed: TimedArgs,
 }
 
 /// The element types of A and B.
@@ -307,35 +308,39 @@ fn run_as<T: Element<D>, D: Stored>(
     let stream = args.timed.stream()?;
     let args = &args.on(stream.device().backend());
     host_memory::expect(host_bytes::<T, D>(args, stream.device().backend()))?;
-    let inputs = Inputs::<T, D>::random(args, factors.beta)?;
+    let output = &args.timed.output;
+    let progress = &args.timed.progress();
+    let inputs = Inputs::<T, D>::random(args, factors.beta, progress)?;
+    progress.wait("upload");
     let mut on_device = inputs.upload(&stream)?;
 
+    progress.wait("first product");
     multiply(&stream, args, factors, &mut on_device)?;
     let found = stream.download(&on_device.c)?;
     let again = || multiply(&stream, args, factors, &mut on_device);
-    let time = args.timed.median(&stream, again)?;
-    let cublas = cublas_time(&stream, args, factors, &on_device);
-    let cublas = cublas.unwrap_or_else(|error| {
-        // cutlet's own figures are worth a report.
-        complain(format!("warning: cuBLASLt was not timed: {error}"));
-        None
-    });
+    let time = args.timed.median(&stream, progress, "products", again)?;
+    let cublas = cublas_time(&stream, args, factors, &on_device, progress);
     let check = args
         .check
-        .then(|| reference::deviation(args, factors, &inputs, &found));
-    let report = Report::new(args, &stream, time, cublas, check);
-    args.timed.print(&report)?;
-    Ok(verdict(check, args.tolerance()))
+        .then(|| reference::deviation(args, factors, &inputs, &found, progress));
+    progress.end();
+    let cublas = cublas.unwrap_or_else(|error| {
+        // cutlet's own figures are worth a report.
+        output.warning(format!("cuBLASLt was not timed: {error}"));
+        None
+    });
+    output.result(&Report::new(args, &stream, time, cublas, check))?;
+    Ok(verdict(output, check, args.tolerance()))
 }
 
 /// The exit code. Prints what the check found to be wrong, if anything.
-fn verdict(check: Option<Deviation>, tolerance: f64) -> ExitCode {
+fn verdict(output: &Output, check: Option<Deviation>, tolerance: f64) -> ExitCode {
     match check {
         Some(check) if !check.within(tolerance) => {
             let wrong = check.no_numbers().unwrap_or_else(|| {
                 format!("the result is further from the reference than {tolerance:.1e}")
             });
-            complain(format!("error: {wrong}"));
+            output.error(wrong);
             ExitCode::FAILURE
         }
         _ => ExitCode::SUCCESS,
@@ -353,19 +358,21 @@ struct Inputs<T, D> {
 impl<T: Element<D>, D: Stored> Inputs<T, D> {
     /// Random ones. A C that is not read is NaN. All memory is reserved before any of it is filled, so that a problem
     /// that is too large is refused at once.
-    fn random(args: &GemmArgs, beta: T::Factor) -> Result<Self, TooLittle> {
+    fn random(args: &GemmArgs, beta: T::Factor, progress: &Progress) -> Result<Self, TooLittle> {
         let [m, n, k] = args.extents();
         let seed = args.timed.seed;
         let (mut a, mut b, mut c) = (room(m * k)?, room(k * n)?, room(m * n)?);
         let mut bias = room(n)?;
-        a.extend(T::random(seed).take(m * k));
-        b.extend(T::random(seed.wrapping_add(1)).take(k * n));
+        progress.begin("random matrices", m * k + k * n + m * n + n);
+        progress.extend(&mut a, T::random(seed).take(m * k));
+        progress.extend(&mut b, T::random(seed.wrapping_add(1)).take(k * n));
         if beta == T::Factor::ZERO {
             c.resize(m * n, D::nearest(f64::NAN));
+            progress.advance(m * n);
         } else {
-            c.extend(D::random(seed.wrapping_add(2)).take(m * n));
+            progress.extend(&mut c, D::random(seed.wrapping_add(2)).take(m * n));
         }
-        bias.extend(D::random(seed.wrapping_add(3)).take(n));
+        progress.extend(&mut bias, D::random(seed.wrapping_add(3)).take(n));
         Ok(Inputs { a, b, c, bias })
     }
 
@@ -434,6 +441,7 @@ fn cublas_time<T: Element<D>, D: Stored>(
     args: &GemmArgs,
     factors: Factors<T::Factor>,
     OnDevice { a, b, bias, .. }: &OnDevice<T, D>,
+    progress: &Progress,
 ) -> Result<Option<Duration>, Box<dyn std::error::Error>> {
     let Some(problem) = cublas_problem(args, factors) else {
         return Ok(None);
@@ -460,7 +468,8 @@ fn cublas_time<T: Element<D>, D: Stored>(
     let [m, n, _] = args.extents();
     let mut c = stream.zeroed::<D>(m * n)?;
     let multiply = || matmul.run(stream, 0, a.view(), b.view(), &mut c.view_mut());
-    Ok(Some(args.timed.median(stream, multiply)?))
+    let time = args.timed.median(stream, progress, "cuBLASLt", multiply)?;
+    Ok(Some(time))
 }
 
 /// The product in cuBLASLt's terms; `None` if k is 0, which cuBLASLt refuses.

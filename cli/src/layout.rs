@@ -1,5 +1,6 @@
 //! `cutlet layout`: a calculator for layouts, in CuTe's notation.
 
+use std::fmt;
 use std::fs;
 use std::io::{self, BufRead, BufWriter, Write};
 use std::panic;
@@ -15,8 +16,9 @@ use cutlet_calculator::{
     meaning, static_hint,
 };
 use cutlet_layout_core::picture::{self, Figure, ThreadValuePanel, ThreadValues};
+use serde::Serialize;
 
-use crate::output::{OutputError, complain, print, print_line};
+use crate::output::{Output, complain, print};
 
 /// Calculate with layouts (compositions, divisions, products, inverses), in words and pictures.
 ///
@@ -34,20 +36,27 @@ pub struct LayoutArgs {
     stdin: bool,
 
     /// Print the result as a table, as CuTe's print_layout does.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     table: bool,
 
     /// Print the table with 1-D and natural coordinates above its columns.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     annotated: bool,
 
     /// Take the result as a thread-value layout, and print the thread of each element of a tile. The tile has this
     /// SHAPE, such as (16,8), or is a single row. With --svg and --latex, draw it.
-    #[arg(long, value_name = "SHAPE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    #[arg(
+        long,
+        value_name = "SHAPE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "",
+        conflicts_with = "json"
+    )]
     tv: Option<String>,
 
     /// Draw the result into an SVG file.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "json")]
     svg: Option<PathBuf>,
 
     /// Colour the SVG file by the tiles of this tiler, such as '<4,8>'.
@@ -60,7 +69,7 @@ pub struct LayoutArgs {
     color: Option<String>,
 
     /// Print the result as a LaTeX document.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     latex: bool,
 
     /// Read `4` as the static integer `_4`.
@@ -70,10 +79,6 @@ pub struct LayoutArgs {
     /// Explain compositions, divisions and products step by step.
     #[arg(long)]
     explain: bool,
-
-    /// Print the answer as JSON. Analyses and explanations are in it.
-    #[arg(long, conflicts_with_all = ["table", "annotated", "tv", "svg", "latex"])]
-    json: bool,
 
     /// Count the bank conflicts of the first warp's accesses to shared memory, for elements of BITS bits: 1, 2, 4, 8,
     /// 16, 32, 64 or 128. The first mode is the thread, all others are its values. The first 32 threads are the first
@@ -95,12 +100,15 @@ pub struct LayoutArgs {
     compare: Option<Vec<String>>,
 
     /// Draw the figures of the guide to layouts into a folder.
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", conflicts_with = "json")]
     figures: Option<PathBuf>,
 
     /// List the functions.
     #[arg(long)]
     functions: bool,
+
+    #[command(flatten)]
+    pub output: Output,
 }
 
 impl LayoutArgs {
@@ -141,7 +149,7 @@ pub fn run(args: &LayoutArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
     // The calculator catches panics and prints their messages as refusals.
     panic::set_hook(Box::new(|_| {}));
     if args.functions {
-        list_functions()?;
+        args.output.result(&Functions::all())?;
     }
     if let Some(folder) = &args.figures {
         draw_figures(folder)?;
@@ -154,21 +162,61 @@ pub fn run(args: &LayoutArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         compare(args, left, right)?;
     }
     match &args.expression {
-        Some(expression) if args.json => answer_as_json(args, expression),
+        Some(expression) if args.output.json => answer_as_json(args, expression),
         Some(expression) => answer(args, expression).map(|()| ExitCode::SUCCESS),
         None => Ok(ExitCode::SUCCESS),
     }
 }
 
-fn list_functions() -> Result<(), OutputError> {
-    for (topic, signatures) in SIGNATURES {
-        print_line(topic)?;
-        for signature in *signatures {
+/// The calculator's functions, by topic.
+#[derive(Serialize)]
+struct Functions {
+    topics: Vec<Topic>,
+}
+
+#[derive(Serialize)]
+struct Topic {
+    topic: &'static str,
+    functions: Vec<Function>,
+}
+
+#[derive(Serialize)]
+struct Function {
+    signature: &'static str,
+    meaning: &'static str,
+}
+
+impl Functions {
+    fn all() -> Functions {
+        let function = |signature: &'static str| {
             let name = signature.split('(').next().unwrap_or_default();
-            print_line(format!("  {signature:<40} {}", meaning(name)).trim_end())?;
+            Function {
+                signature,
+                meaning: meaning(name),
+            }
+        };
+        let topics = SIGNATURES.iter().map(|(topic, signatures)| Topic {
+            topic,
+            functions: signatures.iter().map(|it| function(it)).collect(),
+        });
+        Functions {
+            topics: topics.collect(),
         }
     }
-    Ok(())
+}
+
+impl fmt::Display for Functions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut lines = Vec::new();
+        for Topic { topic, functions } in &self.topics {
+            lines.push(topic.to_string());
+            for Function { signature, meaning } in functions {
+                let line = format!("  {signature:<40} {meaning}");
+                lines.push(line.trim_end().to_string());
+            }
+        }
+        f.write_str(&lines.join("\n"))
+    }
 }
 
 /// Answers each line with a line.
@@ -180,7 +228,7 @@ fn answer_lines(
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line)? > 0 {
         match std::str::from_utf8(&line) {
-            Ok(text) if args.json => {
+            Ok(text) if args.output.json => {
                 writeln!(
                     answers,
                     "{}",
@@ -212,15 +260,18 @@ fn one_line(refusal: &Refusal) -> String {
     refusal.to_string().replace('\n', " ")
 }
 
-/// Answers one expression as JSON. A refusal is an answer too, and the exit code tells it.
+/// Answers one expression as JSON. A refusal is an error, with the expression and the column.
 fn answer_as_json(
     args: &LayoutArgs,
     expression: &str,
 ) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let answer = json::answer(expression, &args.question());
-    let code = if answer.get("error").is_some() { 2 } else { 0 };
-    print_line(answer)?;
-    Ok(ExitCode::from(code))
+    if answer.get("error").is_some() {
+        complain(answer);
+        return Ok(ExitCode::from(2));
+    }
+    args.output.answer(&answer)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Compares two layouts.
@@ -232,11 +283,8 @@ fn compare(args: &LayoutArgs, left: &str, right: &str) -> Result<(), Box<dyn std
     let (left, right) = (value(left)?, value(right)?);
     let comparison =
         caught(|| compare_functions(&left, &right)).map_err(|refusal| refusal.to_string())?;
-    if args.json {
-        print_line(json::comparison_json(&comparison))?;
-    } else {
-        print_line(comparison)?;
-    }
+    args.output.say(&comparison)?;
+    args.output.answer(&json::comparison_json(&comparison))?;
     Ok(())
 }
 
@@ -250,7 +298,8 @@ fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error:
     let value = calculator.evaluate();
     if args.explain {
         for explanation in calculator.explanations() {
-            print_line(calculator.symbols().named(&explanation.to_string()))?;
+            let explanation = calculator.symbols().named(&explanation.to_string());
+            args.output.say(explanation)?;
         }
     }
     let value = value.map_err(marked)?;
@@ -264,7 +313,7 @@ fn answer(args: &LayoutArgs, expression: &str) -> Result<(), Box<dyn std::error:
     if !args.is_static
         && let Some(hint) = static_hint(expression, &value)
     {
-        complain(format!("hint: {hint}"));
+        args.output.hint(hint);
     }
     if let (Some(file), Some(document)) = (&args.svg, &drawn.document) {
         fs::write(file, document)

@@ -11,6 +11,8 @@ mod layout;
 mod measure;
 mod normal;
 mod output;
+mod progress;
+mod python;
 mod rows;
 mod scatter;
 mod timed;
@@ -22,15 +24,38 @@ use std::process::ExitCode;
 use clap::error::ErrorKind;
 use clap::{Parser, Subcommand};
 
-use output::{OutputError, complain, reader_is_gone};
+use output::{Output, OutputError, reader_is_gone};
 
 /// Kernels written in Rust over CuTe layouts, on NVIDIA GPUs or on the CPU.
 #[derive(Parser, Debug)]
-#[command(name = "cutlet", version)]
+#[command(name = "cutlet", version, after_help = MORE)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+/// What the help of the command ends with.
+const MORE: &str = "\
+Examples:
+  cutlet doctor                                   what this machine has, and what it lacks
+  cutlet gemm --m 512 --n 512 --k 512 --check     a product, timed and compared with f64
+  cutlet bench gemm --suite square --dtype bf16   against cuBLASLt, as a page with plots
+  cutlet layout 'zipped_divide((_8,_6):(_1,_8), <_4,_2>)'
+
+Without a GPU, kernels run on the CPU: results are right, and times say nothing about a GPU.
+
+Environment variables:
+  CUDA_VISIBLE_DEVICES           the GPUs that the driver offers
+  CUTLET_CUBLAS                  the folder of cuBLAS and cuBLASLt
+  CUTLET_PYTHON                  the Python whose PyTorch is compared; python3 by default
+  CUTLET_TUNING                  a file of `cutlet tune`, which decides between kernels
+  CUTLET_RECORD                  a file for the GEMMs that a program runs; `cutlet tune --recorded` reads it
+  CUTLET_RUSTC                   the rustc that compiles kernels
+  CUTLET_SIMT_WATCHDOG_SECONDS   when a kernel without progress ends on the CPU; 60 by default, 0 is never
+  CUTLET_SIMT_RACES              whether races are looked for on the CPU: 0 or 1
+  NO_COLOR                       no progress is drawn
+
+Exit codes: 0 if all is right, 1 if a result is wrong or a part failed, 2 if the command cannot be run.";
 
 #[derive(Subcommand, Debug)]
 enum Command {
@@ -43,19 +68,36 @@ enum Command {
     Doctor(doctor::DoctorArgs),
 }
 
+impl Command {
+    /// How the command prints.
+    fn output(&self) -> Output {
+        match self {
+            Command::Gemm(args) => args.timed.output,
+            Command::Gather(args) => args.rows.timed.output,
+            Command::Scatter(args) => args.rows.timed.output,
+            Command::Bench(args) => *args.output(),
+            Command::Tune(args) => args.output,
+            Command::Layout(args) => args.output,
+            Command::Doctor(args) => args.output,
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let result = match Cli::try_parse() {
-        Ok(cli) => run(&cli.command),
-        Err(error) => explain(&error),
+    let (output, result) = match Cli::try_parse() {
+        Ok(cli) => (cli.command.output(), run(&cli.command)),
+        Err(error) => {
+            // Arguments that cannot be read may still ask for JSON.
+            let json = std::env::args_os().any(|argument| argument == "--json");
+            let output = Output { json };
+            (output, explain(&error, output))
+        }
     };
     match result {
         Ok(code) => code,
         Err(error) if reader_is_gone(&*error) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(format!(
-                "error: {}",
-                backend::as_an_option(&error.to_string())
-            ));
+            output.error(backend::as_an_option(&error.to_string()));
             ExitCode::from(2)
         }
     }
@@ -74,19 +116,21 @@ fn run(command: &Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
 }
 
 /// Prints help or the version where they were asked for, else one line about the wrong argument.
-fn explain(error: &clap::Error) -> Result<ExitCode, Box<dyn std::error::Error>> {
+fn explain(error: &clap::Error, output: Output) -> Result<ExitCode, Box<dyn std::error::Error>> {
     if !error.use_stderr() {
         error.print().map_err(OutputError::from)?;
         return Ok(ExitCode::SUCCESS);
     }
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand && !output.json {
         error.exit();
     }
     let all = match error.kind() {
         ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand => "; `--help` lists all",
         _ => "",
     };
-    complain(format!("{}{all}", one_line(&error.render().to_string())));
+    let line = one_line(&error.render().to_string());
+    let line = line.strip_prefix("error: ").unwrap_or(&line);
+    output.error(format!("{line}{all}"));
     Ok(ExitCode::from(2))
 }
 

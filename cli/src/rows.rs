@@ -2,14 +2,17 @@
 
 use std::fmt;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use cutlet::{Index, OutOfRange, Stream};
 use serde::Serialize;
 
+use crate::backend::RanOn;
 use crate::host_memory::{self, room};
-use crate::output::complain;
+use crate::progress::Progress;
 use crate::timed::{TimedArgs, extent};
+use crate::units;
 
 /// Options of a command that moves rows.
 #[derive(Args, Debug)]
@@ -59,17 +62,28 @@ enum Policy {
 pub trait DrawnIndex: Index {
     /// The index with this value.
     fn of(value: i64) -> Self;
+
+    /// Its value.
+    fn value(self) -> i64;
 }
 
 impl DrawnIndex for i32 {
     fn of(value: i64) -> i32 {
         i32::try_from(value).expect("an index is near the extents, which 32 bits hold")
     }
+
+    fn value(self) -> i64 {
+        self.into()
+    }
 }
 
 impl DrawnIndex for i64 {
     fn of(value: i64) -> i64 {
         value
+    }
+
+    fn value(self) -> i64 {
+        self
     }
 }
 
@@ -97,20 +111,23 @@ impl RowsArgs {
     pub fn indices<X: DrawnIndex>(
         &self,
         random: &mut fastrand::Rng,
+        progress: &Progress,
     ) -> Result<Indices<X>, host_memory::TooLittle> {
         let (mut picks, mut indices) = (room(self.rows)?, room(self.rows)?);
         let table_rows = self.table_rows as i64;
-        for _ in 0..self.rows {
-            let index = match self.out_of_range.is_some() && random.u8(..8) == 0 {
-                true if random.bool() => -1 - random.i64(0..4),
-                true => table_rows + random.i64(0..4),
-                false => random.i64(0..table_rows),
-            };
-            let nearest = index.clamp(0, table_rows - 1);
-            let has_row = index == nearest || self.out_of_range == Some(Policy::Clamp);
-            picks.push(has_row.then_some(nearest as u32));
-            indices.push(X::of(index));
-        }
+        let draw = |_| match self.out_of_range.is_some() && random.u8(..8) == 0 {
+            true if random.bool() => X::of(-1 - random.i64(0..4)),
+            true => X::of(table_rows + random.i64(0..4)),
+            false => X::of(random.i64(0..table_rows)),
+        };
+        let pick = |index: &X| {
+            let nearest = index.value().clamp(0, table_rows - 1);
+            let has_row = index.value() == nearest || self.out_of_range == Some(Policy::Clamp);
+            has_row.then_some(nearest as u32)
+        };
+        progress.begin("random indices", 2 * self.rows);
+        progress.extend(&mut indices, (0..self.rows).map(draw));
+        progress.extend(&mut picks, indices.iter().map(pick));
         Ok(Indices { picks, indices })
     }
 
@@ -119,34 +136,33 @@ impl RowsArgs {
         self.rows as u128 * (size_of::<Option<u32>>() + size_of::<X>()) as u128
     }
 
-    /// The report of an operation of this name, which moves each byte of the rows `times` times.
+    /// The report of an operation, beside a copy of as many bytes.
     ///
     /// # Errors
     /// If the device fails.
     pub fn report(
         &self,
         stream: &Stream,
-        operation: String,
-        seconds: f64,
-        times: usize,
-        wrong_elements: Option<usize>,
+        progress: &Progress,
+        moved: Moved,
     ) -> Result<Report, Box<dyn std::error::Error>> {
         let bytes = self.rows * self.row_bytes;
         let source = stream.zeroed::<u8>(bytes)?;
         let mut target = stream.zeroed::<u8>(bytes)?;
-        let copy = self
-            .timed
-            .median(stream, || stream.copy(&source, &mut target))?;
+        let copy = || stream.copy(&source, &mut target);
+        let copy = self.timed.median(stream, progress, "copies", copy)?;
+        progress.end();
+        let seconds = moved.time.as_secs_f64();
         Ok(Report {
-            backend: stream.device().describe().to_string(),
-            operation,
+            device: RanOn::new(stream.device()),
+            operation: moved.operation,
             table_rows: self.table_rows,
             rows: self.rows,
             row_bytes: self.row_bytes,
             microseconds: seconds * 1e6,
-            gigabytes_per_second: (times * bytes) as f64 / seconds / 1e9,
+            gigabytes_per_second: (moved.times * bytes) as f64 / seconds / 1e9,
             copy_gigabytes_per_second: 2.0 * bytes as f64 / copy.as_secs_f64() / 1e9,
-            wrong_elements,
+            wrong_elements: moved.wrong_elements,
         })
     }
 
@@ -155,19 +171,29 @@ impl RowsArgs {
     /// # Errors
     /// If it cannot be written.
     pub fn conclude(&self, report: &Report) -> Result<ExitCode, Box<dyn std::error::Error>> {
-        self.timed.print(report)?;
+        self.timed.output.result(report)?;
         if report.wrong_elements.is_some_and(|wrong| wrong > 0) {
-            complain("error: the output differs from what the indices ask for");
+            let wrong = "the output differs from what the indices ask for";
+            self.timed.output.error(wrong);
             return Ok(ExitCode::FAILURE);
         }
         Ok(ExitCode::SUCCESS)
     }
 }
 
+/// What was found out about an operation on rows.
+pub struct Moved {
+    pub operation: String,
+    pub time: Duration,
+    /// How often each byte of the rows is moved.
+    pub times: usize,
+    pub wrong_elements: Option<usize>,
+}
+
 /// The report of a run.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    backend: String,
+    device: RanOn,
     operation: String,
     table_rows: usize,
     rows: usize,
@@ -184,22 +210,17 @@ pub struct Report {
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (speed, copy) = (self.gigabytes_per_second, self.copy_gigabytes_per_second);
-        writeln!(f, "backend  {}", self.backend)?;
+        let ratio = units::figure(speed / copy);
+        let [speed, copy] = [speed, copy].map(|gigabytes| units::speed(gigabytes * 1e9, "B/s"));
+        let time = units::time(self.microseconds);
+        writeln!(f, "device   {}", self.device)?;
         writeln!(
             f,
             "problem  {}: {} rows of {} bytes, a table of {}",
             self.operation, self.rows, self.row_bytes, self.table_rows
         )?;
-        writeln!(
-            f,
-            "time     {:.1} us, {speed:.1} GB/s read and written",
-            self.microseconds
-        )?;
-        write!(
-            f,
-            "copy     {copy:.1} GB/s, this has {:.2}x its speed",
-            speed / copy
-        )?;
+        writeln!(f, "time     {time}, {speed} read and written")?;
+        write!(f, "copy     {copy}, this has {ratio}x its speed")?;
         if let Some(wrong) = self.wrong_elements {
             write!(f, "\nerror    {wrong} elements are wrong")?;
         }
@@ -221,7 +242,8 @@ mod tests {
     fn drawn(options: &str) -> Indices<i64> {
         let words = format!("rows --table-rows 5 --rows 400 {options}");
         let Alone { rows } = Alone::parse_from(words.split_whitespace());
-        rows.indices(&mut fastrand::Rng::with_seed(1)).unwrap()
+        rows.indices(&mut fastrand::Rng::with_seed(1), &Progress::hidden())
+            .unwrap()
     }
 
     #[test]

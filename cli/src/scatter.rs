@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use cutlet::{AddElement, Buffer, DeviceData, Matrix, MatrixMut, Scatter, ScatterAdd, Stream};
@@ -10,13 +11,14 @@ use cutlet_host::Backend;
 use half::{bf16, f16};
 
 use crate::host_memory::{self, room};
-use crate::rows::{DrawnIndex, IndexType, Indices, Report, RowsArgs};
+use crate::progress::Progress;
+use crate::rows::{DrawnIndex, IndexType, Indices, Moved, Report, RowsArgs};
 
 /// Scatter rows to random rows of a table and time it: table[indices[r]] = source[r], or += with --add.
 #[derive(Args, Debug)]
 pub struct ScatterArgs {
     #[command(flatten)]
-    rows: RowsArgs,
+    pub rows: RowsArgs,
     /// Add rows of numbers of this type to the rows of the table, instead of storing them.
     #[arg(long, value_enum)]
     add: Option<Number>,
@@ -50,6 +52,7 @@ fn with_index<X: DrawnIndex>(
     let problem = Data::<X> {
         stream,
         args,
+        progress: args.rows.timed.progress(),
         index: PhantomData,
     };
     match args.add {
@@ -78,6 +81,7 @@ fn host_bytes<X>(args: &RowsArgs, backend: Backend) -> u128 {
 struct Data<'a, X> {
     stream: &'a Stream,
     args: &'a ScatterArgs,
+    progress: Progress,
     index: PhantomData<X>,
 }
 
@@ -122,8 +126,12 @@ impl<X: DrawnIndex> Data<'_, X> {
         let columns = row_bytes / size_of::<T>();
         let mut source = room::<T>(rows * columns)?;
         let mut random = fastrand::Rng::with_seed(self.rows().timed.seed);
-        source.extend((0..rows * columns).map(|_| element(&mut random)));
-        let Indices { picks, indices } = self.rows().indices::<X>(&mut random)?;
+        self.progress.begin("random rows", rows * columns);
+        let elements = (0..rows * columns).map(|_| element(&mut random));
+        self.progress.extend(&mut source, elements);
+        let indices = self.rows().indices::<X>(&mut random, &self.progress)?;
+        let Indices { picks, indices } = indices;
+        self.progress.wait("upload");
         Ok(Made {
             columns,
             on_source: self.stream.upload(&source)?,
@@ -147,18 +155,18 @@ impl<X: DrawnIndex> Data<'_, X> {
                 MatrixMut::row_major(table, table_rows, made.columns)?,
             )
         };
+        self.progress.wait("first scatter");
         enqueue(&mut table)?;
         let found = self.stream.download(&table)?;
-        let time = self
-            .rows()
-            .timed
-            .median(self.stream, || enqueue(&mut table))?;
+        let time = self.median(|| enqueue(&mut table))?;
         plan.check(self.stream)?;
         let wrong = || {
+            self.progress.begin("comparison", rows);
             // An element is right if it is that of any row with its index.
             let mut right: Vec<bool> = found.iter().map(|&byte| byte == 0).collect();
             let mut stored = vec![false; table_rows];
             for (row, pick) in made.kept() {
+                self.progress.advance(1);
                 if !std::mem::replace(&mut stored[pick], true) {
                     right[pick * made.columns..][..made.columns].fill(false);
                 }
@@ -169,10 +177,13 @@ impl<X: DrawnIndex> Data<'_, X> {
             }
             right.iter().filter(|right| !**right).count()
         };
-        let wrong = self.rows().check.then(wrong);
-        let operation = "scatter".to_string();
-        self.rows()
-            .report(self.stream, operation, time.as_secs_f64(), 2, wrong)
+        let moved = Moved {
+            operation: "scatter".to_string(),
+            time,
+            times: 2,
+            wrong_elements: self.rows().check.then(wrong),
+        };
+        self.rows().report(self.stream, &self.progress, moved)
     }
 
     /// Adds rows of small whole numbers, whose sums are exact unless very many rows have the same index.
@@ -193,16 +204,16 @@ impl<X: DrawnIndex> Data<'_, X> {
                 MatrixMut::row_major(table, table_rows, made.columns)?,
             )
         };
+        self.progress.wait("first scatter");
         enqueue(&mut table)?;
         let found = self.stream.download(&table)?;
-        let time = self
-            .rows()
-            .timed
-            .median(self.stream, || enqueue(&mut table))?;
+        let time = self.median(|| enqueue(&mut table))?;
         plan.check(self.stream)?;
         let wrong = || {
+            self.progress.begin("sums on the host", rows);
             let mut sums = vec![0.0; found.len()];
             for (row, pick) in made.kept() {
+                self.progress.advance(1);
                 for column in 0..made.columns {
                     let term = made.source[row * made.columns + column].to_f32();
                     sums[pick * made.columns + column] += term;
@@ -211,15 +222,27 @@ impl<X: DrawnIndex> Data<'_, X> {
             let pairs = found.iter().zip(&sums);
             pairs.filter(|(found, sum)| found.to_f32() != **sum).count()
         };
-        let wrong = self.rows().check.then(wrong);
         let how = if self.args.in_order { " in order" } else { "" };
         let number = self
             .args
             .add
             .map_or_else(String::new, |it| format!("{it:?}"));
-        let operation = format!("scatter-add {}{how}", number.to_lowercase());
-        self.rows()
-            .report(self.stream, operation, time.as_secs_f64(), 3, wrong)
+        let moved = Moved {
+            operation: format!("scatter-add {}{how}", number.to_lowercase()),
+            time,
+            times: 3,
+            wrong_elements: self.rows().check.then(wrong),
+        };
+        self.rows().report(self.stream, &self.progress, moved)
+    }
+
+    /// The median time of a scatter.
+    fn median(
+        &self,
+        scatter: impl FnMut() -> cutlet::Result<()>,
+    ) -> Result<Duration, Box<dyn std::error::Error>> {
+        let timed = &self.rows().timed;
+        timed.median(self.stream, &self.progress, "scatters", scatter)
     }
 }
 

@@ -1,15 +1,14 @@
-//! Options of the commands that time one problem, with the timing and printing that they ask for.
+//! Options of the commands that time one problem, with the timing that they ask for.
 
-use std::fmt;
 use std::time::Duration;
 
 use clap::Args;
 use cutlet::{Event, MAX_EXTENT, Stream};
-use serde::Serialize;
 
 use crate::backend::Backend;
 use crate::measure::statistics::Spread;
-use crate::output::print_line;
+use crate::output::Output;
+use crate::progress::{Progress, ProgressArgs};
 
 /// Options of a command that times one problem.
 #[derive(Args, Clone, Debug)]
@@ -23,12 +22,18 @@ pub struct TimedArgs {
     /// Seed of the random data.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
-    /// Print one line of JSON.
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    pub output: Output,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 impl TimedArgs {
+    /// The progress of the command.
+    pub fn progress(&self) -> Progress {
+        self.progress.beside(&self.output)
+    }
+
     /// A stream of the device that was asked for.
     pub fn stream(&self) -> cutlet::Result<Stream> {
         Ok(self.backend.device()?.stream()?)
@@ -38,11 +43,15 @@ impl TimedArgs {
     pub fn median<E: std::error::Error + 'static>(
         &self,
         stream: &Stream,
+        progress: &Progress,
+        what: &str,
         mut work: impl FnMut() -> Result<(), E>,
     ) -> Result<Duration, Box<dyn std::error::Error>> {
+        progress.begin(what, self.iters as usize + 1);
         let mut seconds = Vec::new();
         work()?;
         for _ in 0..self.iters {
+            progress.advance(1);
             let (start, end) = (Event::new(stream.device())?, Event::new(stream.device())?);
             start.record(stream)?;
             work()?;
@@ -50,22 +59,6 @@ impl TimedArgs {
             seconds.push(end.elapsed_since(&start)?.as_secs_f64());
         }
         Ok(Duration::from_secs_f64(Spread::of(&seconds).median))
-    }
-
-    /// Prints a report, in words or as JSON.
-    ///
-    /// # Errors
-    /// If it cannot be written.
-    pub fn print(
-        &self,
-        report: &(impl fmt::Display + Serialize),
-    ) -> Result<(), Box<dyn std::error::Error>> {
-        if self.json {
-            print_line(serde_json::to_string(report)?)?;
-        } else {
-            print_line(report)?;
-        }
-        Ok(())
     }
 }
 
@@ -101,7 +94,8 @@ mod tests {
             backend: Backend::Cpu,
             iters: 2,
             seed: 1,
-            json: false,
+            output: Output::default(),
+            progress: ProgressArgs::default(),
         };
         // The first is not timed.
         let mut lengths = [0, 100, 0].map(Duration::from_millis).into_iter();
@@ -109,7 +103,9 @@ mod tests {
             std::thread::sleep(lengths.next().unwrap());
             Ok::<_, Infallible>(())
         };
-        let median = args.median(&args.stream().unwrap(), work).unwrap();
+        let stream = args.stream().unwrap();
+        let median = args.median(&stream, &Progress::hidden(), "sleep", work);
+        let median = median.unwrap();
         assert!((50..100).contains(&median.as_millis()), "{median:?}");
     }
 }

@@ -4,6 +4,7 @@ mod case;
 mod operand;
 mod problems;
 mod rates;
+mod report;
 mod verdict;
 
 use std::path::{Path, PathBuf};
@@ -11,8 +12,9 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cutlet::{Device, ProblemKey, Tuning, TuningEntry};
+use cutlet_host::Backend as Kind;
 
-use crate::backend::{Backend, as_an_option};
+use crate::backend::{Backend, NeedsGpu, RanOn, as_an_option, is_long_on_cpu, no_figures};
 use crate::bench::gemm::dtypes_with_kernels;
 use crate::bench::suite::Suite;
 use crate::measure::case::{Case, Role};
@@ -21,9 +23,11 @@ use crate::measure::error::Error;
 use crate::measure::protocol::Protocol;
 use crate::measure::setting::Setting;
 use crate::measure::timer::{Timer, Times};
-use crate::output::{complain, print_line};
+use crate::output::Output;
+use crate::progress::ProgressArgs;
 use case::TuneCase;
-use problems::{Problems, shape, suite_of};
+use problems::{LeftOut, Problems, shape, suite_of};
+use report::{Counts, Outcome, ProblemReport, Rates, Report};
 use verdict::{Measured, header, title};
 
 /// Measure which kernel is the fastest at some GEMMs, and write a tuning file, which CUTLET_TUNING names.
@@ -58,52 +62,68 @@ pub struct TuneArgs {
     /// Seed of the random inputs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    pub output: Output,
+    #[command(flatten)]
+    progress: ProgressArgs,
 }
 
 /// Runs the command. Fails if a kernel failed or was wrong.
 pub fn run(args: &TuneArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    let device = args.backend.device()?;
+    let (device, output) = (args.backend.device()?, &args.output);
     let problems = problems(args, &device)?;
+    if device.backend() == Kind::Cpu && !args.backend.is_named() {
+        expect_small(&problems, &device)?;
+    }
     let mut tuning = there_or_new(&args.out, &device)?;
-    let setting = Setting::new(&device, args.seed)?;
+    // A file that cannot be written is refused before anything is measured.
+    tuning.save(&args.out)?;
+    let setting = Setting {
+        progress: args.progress.beside(output),
+        ..Setting::new(&device, args.seed)?
+    };
     let on_gpu = setting.on_gpu();
-    print_line(device.describe())?;
-    if !on_gpu {
-        print_line(
-            "there is no GPU here: these figures show that all works, not which kernel a GPU runs fastest",
-        )?;
+    output.say(device.describe())?;
+    if let Some(warning) = no_figures(&device) {
+        output.say(warning)?;
+    }
+    for LeftOut { id, why } in &problems.left_out {
+        output.say(format!("{id} is left out: {why}"))?;
     }
     let mut tuner = Tuner {
         timer: Timer::new(&setting)?,
         protocol: Protocol::bursts(args.rounds as usize, on_gpu),
         setting: &setting,
+        output,
     };
-    if args.device {
-        let rates = rates::measure(&setting, &mut tuner.timer)?;
-        print_line(rates::report(&rates))?;
-        tuning.set_rates(rates);
-        tuning.save(&args.out)?;
-    }
-    let summary = match problems.keys.is_empty() {
-        true => Summary::default(),
+    let rates = match args.device {
+        true => Some(tuner.measure_rates(&mut tuning, &args.out)?),
+        false => None,
+    };
+    let measured = match problems.keys.is_empty() {
+        true => Vec::new(),
         false => tuner.tune(&problems, &mut tuning, &args.out)?,
     };
-    print_line(format!(
-        "{} problems measured, {} gains written, {} left out, {} failed; {} has {} entries",
-        summary.measured,
-        summary.written,
-        summary.left_out + problems.left_out.len(),
-        summary.failed,
-        args.out.display(),
-        tuning.entries().len()
-    ))?;
-    Ok(match summary.failed {
+    setting.progress.end();
+    let left_out = problems.left_out.into_iter();
+    let left_out = left_out.map(|LeftOut { id, why }| ProblemReport::without_key(id, why));
+    let problems: Vec<ProblemReport> = left_out.chain(measured).collect();
+    let counts = Counts::of(&problems);
+    output.result(&Report {
+        device: RanOn::new(&device),
+        file: args.out.display().to_string(),
+        rates,
+        problems,
+        counts,
+        entries: tuning.entries().len(),
+    })?;
+    Ok(match counts.failed {
         0 => ExitCode::SUCCESS,
         _ => ExitCode::FAILURE,
     })
 }
 
-/// The problems that were asked for. Prints those that are not tuned.
+/// The problems that were asked for.
 fn problems(args: &TuneArgs, device: &Device) -> Result<Problems, Box<dyn std::error::Error>> {
     let dtypes = match args.dtype.as_slice() {
         [] => dtypes_with_kernels(device),
@@ -115,13 +135,33 @@ fn problems(args: &TuneArgs, device: &Device) -> Result<Problems, Box<dyn std::e
         (None, None) if args.shapes.is_empty() => Problems::default(),
         (None, None) => Problems::of_suite(&suite_of(&args.shapes)?, &dtypes)?,
     };
-    for line in &problems.left_out {
-        print_line(line)?;
-    }
     if problems.keys.is_empty() && !args.device {
-        return Err("there is no problem to tune; name shapes, a suite of GEMMs or a file of recorded problems".into());
+        return Err(nothing_to_tune(&problems).into());
     }
     Ok(problems)
+}
+
+/// Refuses problems that take the CPU backend long.
+fn expect_small(problems: &Problems, device: &Device) -> Result<(), NeedsGpu> {
+    let is_long = |key: &&ProblemKey| {
+        let [m, n, k] = key.extents.map(|extent| extent as f64);
+        is_long_on_cpu(2.0 * m * n * k * key.batch as f64, 0.0)
+    };
+    match problems.keys.iter().find(is_long) {
+        None => Ok(()),
+        Some(key) => Err(NeedsGpu::new(title(key), device)),
+    }
+}
+
+/// Why no problem is tuned, and what to name.
+fn nothing_to_tune(problems: &Problems) -> String {
+    let found = match problems.left_out.first() {
+        Some(LeftOut { id, why }) => format!("{id} is left out: {why}"),
+        None => "there is no problem".to_string(),
+    };
+    format!(
+        "nothing is tuned: {found}; name shapes, a suite of GEMMs or a file of recorded problems"
+    )
 }
 
 /// The tuning in a file, or an empty one if there is no file. Refuses a file of another device or version.
@@ -140,17 +180,8 @@ fn there_or_new(file: &Path, device: &Device) -> Result<Tuning, Box<dyn std::err
     }
 }
 
-/// How many problems came to which end.
-#[derive(Debug, Default)]
-struct Summary {
-    measured: usize,
-    written: usize,
-    left_out: usize,
-    failed: usize,
-}
-
 /// What was found out about a problem.
-enum Outcome {
+enum Found {
     Measured {
         key: ProblemKey,
         measured: Box<Measured>,
@@ -164,9 +195,25 @@ struct Tuner<'a> {
     setting: &'a Setting,
     timer: Timer<'a>,
     protocol: Protocol,
+    output: &'a Output,
 }
 
 impl Tuner<'_> {
+    /// Measures the device's rates, and writes them to the file.
+    fn measure_rates(
+        &mut self,
+        tuning: &mut Tuning,
+        file: &Path,
+    ) -> Result<Rates, Box<dyn std::error::Error>> {
+        let progress = &self.setting.progress;
+        progress.wait("rates of the device");
+        let rates = rates::measure(self.setting, &mut self.timer)?;
+        progress.above(|| self.output.say(rates::report(&rates)))?;
+        tuning.set_rates(rates);
+        tuning.save(file)?;
+        Ok(Rates::new(&rates))
+    }
+
     /// Tunes problems one after the other. The file is written after each, so that a run that is cut short leaves
     /// one.
     fn tune(
@@ -174,64 +221,67 @@ impl Tuner<'_> {
         problems: &Problems,
         tuning: &mut Tuning,
         file: &Path,
-    ) -> Result<Summary, Box<dyn std::error::Error>> {
-        let mut summary = Summary::default();
-        print_line(header())?;
+    ) -> Result<Vec<ProblemReport>, Box<dyn std::error::Error>> {
+        let progress = &self.setting.progress;
+        self.output.say(header())?;
+        progress.begin("", problems.keys.len());
+        let mut reports = Vec::new();
         for key in &problems.keys {
-            let outcome = self
-                .outcome(key)
-                .unwrap_or_else(|error| Outcome::Failed(as_an_option(&error.to_string())));
-            let said = match outcome {
-                Outcome::Measured { key, measured } => {
-                    summary.measured += 1;
-                    summary.written += usize::from(measured.is_gain());
+            progress.now(&title(key));
+            progress.step("inputs");
+            let found = self
+                .found(key)
+                .unwrap_or_else(|error| Found::Failed(as_an_option(&error.to_string())));
+            let (said, outcome) = match found {
+                Found::Measured { key, measured } => {
                     enter(tuning, key, &measured);
                     tuning.save(file)?;
-                    measured.to_string()
+                    (measured.to_string(), Outcome::measured(&measured))
                 }
-                Outcome::LeftOut(why) => {
-                    summary.left_out += 1;
-                    format!("left out: {why}")
+                Found::LeftOut(reason) => {
+                    (format!("left out: {reason}"), Outcome::LeftOut { reason })
                 }
-                Outcome::Failed(found) => {
-                    summary.failed += 1;
-                    complain(format!("error: {}: {found}", title(key)));
-                    format!("FAILED: {found}")
+                Found::Failed(error) => {
+                    let complaint = format!("{}: {error}", title(key));
+                    progress.above(|| self.output.error(complaint));
+                    (format!("FAILED: {error}"), Outcome::Failed { error })
                 }
             };
-            print_line(format!("{:<40} {said}", title(key)))?;
+            progress.above(|| self.output.say(format!("{:<40} {said}", title(key))))?;
+            progress.advance(1);
+            reports.push(ProblemReport::of(key, outcome));
         }
-        Ok(summary)
+        Ok(reports)
     }
 
     /// Checks and times the kernels of a problem, except slow ones, by a screening.
-    fn outcome(&mut self, key: &ProblemKey) -> Result<Outcome, Error> {
+    fn found(&mut self, key: &ProblemKey) -> Result<Found, Error> {
         let TuneCase {
             key,
             estimated,
             mut case,
         } = match case::set_up(key, self.setting)? {
             Ok(case) => case,
-            Err(why) => return Ok(Outcome::LeftOut(why)),
+            Err(why) => return Ok(Found::LeftOut(why)),
         };
         let case = case.as_mut();
         if let Some(found) = case.fault(ESTIMATED)? {
-            return Ok(Outcome::Failed(found));
+            return Ok(Found::Failed(found));
         }
         let instances = self.timer.finalists(case, Role::Instance, usize::MAX)?;
         if let Some((_, found)) = instances.passed_over.into_iter().next() {
-            return Ok(Outcome::Failed(found));
+            return Ok(Found::Failed(found));
         }
         let contestants = [&[ESTIMATED], &instances.numbers[..]].concat();
         let times = self.timer.compare(case, &contestants, &self.protocol)?;
         let name = |times: &Times| case.contestants()[times.contestant].name.clone();
         let others: Vec<(String, &Times)> = times[1..].iter().map(|it| (name(it), it)).collect();
         let Some(measured) = Measured::new(estimated, &times[0], &others) else {
-            return Ok(Outcome::LeftOut("it has no kernel instances".to_string()));
+            return Ok(Found::LeftOut("it has no kernel instances".to_string()));
         };
         Ok(match self.recheck(case, &times, &measured)? {
-            Some(found) => Outcome::Failed(found),
-            None => Outcome::Measured {
+            Some(found) => Found::Failed(found),
+            None => Found::Measured {
                 key,
                 measured: Box::new(measured),
             },
@@ -245,7 +295,7 @@ impl Tuner<'_> {
         times: &[Times],
         measured: &Measured,
     ) -> Result<Option<String>, Error> {
-        let (fastest, _) = &measured.fastest;
+        let fastest = &measured.fastest.name;
         let is_fastest = |it: &&Times| case.contestants()[it.contestant].name == *fastest;
         let Some(times) = times.iter().find(is_fastest) else {
             return Ok(None);
@@ -263,8 +313,8 @@ fn enter(tuning: &mut Tuning, problem: ProblemKey, measured: &Measured) {
     match measured.is_gain() {
         true => tuning.insert(TuningEntry {
             problem,
-            kernel: measured.fastest.0.clone(),
-            microseconds: (measured.fastest.1 * 1e3).round() / 1e3,
+            kernel: measured.fastest.name.clone(),
+            microseconds: (measured.fastest.microseconds * 1e3).round() / 1e3,
         }),
         false => tuning.remove(&problem),
     }

@@ -220,7 +220,7 @@ fn a_run_that_is_interrupted_leaves_what_it_measured() {
 fn the_tiny_suite_is_checked_timed_and_reported() {
     let (out, printed) = tiny("tiny");
     for expected in [
-        "not how fast a GPU is",
+        "say nothing about a GPU",
         "128 128 128",
         "exact",
         "geometric mean",
@@ -615,6 +615,34 @@ fn mistakes_in_a_suite_are_refused_with_their_line() {
         fs::write(&suite, format!("{entry}{last}\n")).expect("a file is written");
         let arguments = ["bench", "gemm", "--backend", "cpu", "--suite", path(&suite)];
         assert_refused(&arguments, expected);
+    }
+}
+
+#[test]
+fn what_needs_a_gpu_says_so_in_one_line() {
+    let out = folder("gpu");
+    for (arguments, expected) in [
+        (
+            vec!["gemm", "--suite", "headline"],
+            "was asked for, which needs a GPU, but this would run on cpu",
+        ),
+        (vec!["movement", "--suite", "movement"], "which needs a GPU"),
+        (
+            vec!["gemm", "--sustained"],
+            "--sustained was asked for, which needs a GPU, but this would run on cpu",
+        ),
+    ] {
+        let common = ["--dtype", "f32", "--out", path(&out)];
+        let arguments = [&["bench"], &arguments[..], &common].concat();
+        let output = Command::new(env!("CARGO_BIN_EXE_cutlet"))
+            .args(&arguments)
+            .env("CUDA_VISIBLE_DEVICES", "")
+            .output()
+            .expect("the command starts");
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
+        let error = text_of(&output.stderr);
+        assert_eq!(error.lines().count(), 1, "{error}");
+        assert!(error.contains(expected), "{error}");
     }
 }
 

@@ -21,7 +21,7 @@ fn gemm_prints_its_device_and_error() {
     for expected in [
         "cpu (it was asked for)",
         "f32 33 x 65 x 17",
-        "TFLOP/s",
+        "FLOP/s",
         "of 2145 entries",
     ] {
         assert!(printed.contains(expected), "no {expected:?} in {printed}");

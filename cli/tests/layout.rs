@@ -316,7 +316,7 @@ fn answers_are_json_too() {
     );
     let refused = cutlet(&["(4,2", "--json"]);
     assert_eq!(refused.status.code(), Some(2));
-    let refusal = json(&["(4,2", "--json"]);
+    let refusal: serde_json::Value = serde_json::from_slice(&refused.stderr).expect("JSON");
     assert_eq!(refusal["error"]["column"], 5);
     let mut child = Command::new(env!("CARGO_BIN_EXE_cutlet"))
         .args(["layout", "--stdin", "--json"])

@@ -2,6 +2,8 @@
 
 mod bench;
 mod gemm;
+mod json;
 mod layout;
 mod output;
+mod progress;
 mod tune;

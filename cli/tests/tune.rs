@@ -307,7 +307,7 @@ fn what_cannot_be_tuned_is_refused_in_one_line() {
         ("tune --suite nonsense", "suite `nonsense` was asked for"),
         (
             "tune --suite gather --dtype f32 --backend cpu",
-            "there is no problem to tune",
+            "nothing is tuned: there is no problem; name shapes",
         ),
         (
             "tune --recorded nowhere --backend cpu",

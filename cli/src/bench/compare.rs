@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use serde::Serialize;
+
 use super::results::{Figures, Measured, Results, RowResult};
 use crate::measure::statistics::{Spread, geometric_mean};
 
@@ -9,7 +11,7 @@ use crate::measure::statistics::{Spread, geometric_mean};
 const NOISE: f64 = 0.03;
 
 /// The comparison of two runs.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Comparison {
     /// The two machines with their libraries, if they differ.
     other_machines: Option<[String; 2]>,
@@ -28,18 +30,21 @@ pub struct Comparison {
 }
 
 /// A row's change.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 struct Change {
     id: String,
     /// New speed over old speed.
     factor: f64,
-    /// The old and the new figure: times, or ratios to a baseline.
-    of: [Spread; 2],
     measure: Measure,
+    /// The old figure: a time in microseconds, or a ratio to a baseline.
+    old: Spread,
+    /// The new figure.
+    new: Spread,
 }
 
 /// The figures of two runs that are compared.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 enum Measure {
     /// cutlet's speed over the baseline's, in which the clock cancels out.
     Ratio,
@@ -94,8 +99,8 @@ impl Comparison {
     }
 
     fn sort_in(&mut self, change: Change) {
-        let [old, new] = &change.of;
-        let beyond = old.apart_from(new) && (change.factor.ln().abs() > (1.0 + NOISE).ln());
+        let beyond =
+            change.old.apart_from(&change.new) && (change.factor.ln().abs() > (1.0 + NOISE).ln());
         match beyond {
             false => self.unchanged += 1,
             true if change.factor > 1.0 => self.faster.push(change),
@@ -116,20 +121,21 @@ fn change(before: &RowResult, after: &RowResult) -> Option<Change> {
         _ => None,
     };
     let baselines_alone = old.cutlet().or(new.cutlet()).is_none();
-    let (measure, of) = match (old.ratio, new.ratio) {
+    let (measure, [old, new]) = match (old.ratio, new.ratio) {
         (Some(old), Some(new)) => (Measure::Ratio, [old, new]),
         _ if baselines_alone => (Measure::BaselineTime, pair(Measured::baseline)?),
         _ => (Measure::Time, pair(Measured::cutlet)?),
     };
     let factor = match measure {
-        Measure::Ratio => of[1].median / of[0].median,
-        Measure::Time | Measure::BaselineTime => of[0].median / of[1].median,
+        Measure::Ratio => new.median / old.median,
+        Measure::Time | Measure::BaselineTime => old.median / new.median,
     };
     Some(Change {
         id: before.row.id.clone(),
         factor,
-        of,
         measure,
+        old,
+        new,
     })
 }
 
@@ -149,8 +155,9 @@ impl fmt::Display for Comparison {
             for Change {
                 id,
                 factor,
-                of: [old, new],
                 measure,
+                old,
+                new,
             } in changes
             {
                 let (old, new) = (old.median, new.median);

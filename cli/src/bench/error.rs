@@ -1,6 +1,7 @@
 //! Why a benchmark did not run.
 
 use super::suite::SuiteError;
+use crate::backend::NeedsGpu;
 use crate::measure;
 use crate::output::OutputError;
 
@@ -16,6 +17,17 @@ pub enum Error {
     /// A suite cannot be measured.
     #[error(transparent)]
     Suite(#[from] SuiteError),
+    /// A problem would take the CPU backend long.
+    #[error(transparent)]
+    NeedsGpu(#[from] NeedsGpu),
+    /// The CPU backend has no power-settled figures.
+    #[error(
+        "--sustained was asked for, which needs a GPU, but this would run on {device}; leave it out"
+    )]
+    SustainedOnCpu {
+        /// The device that would run it.
+        device: String,
+    },
     /// Standard output could not be written to.
     #[error(transparent)]
     Output(#[from] OutputError),

@@ -7,17 +7,20 @@ mod layer;
 use std::process::ExitCode;
 
 use clap::Args;
-use cutlet_host::Backend as Kind;
+use serde::Serialize;
 
+use self::expected::Check;
 use self::layer::{Layer, Shape, Step};
 use super::error::Result;
-use super::pytorch;
-use crate::backend::Backend;
+use super::pytorch::{Compared, PyTorch};
+use crate::backend::{Backend, RanOn, no_figures};
 use crate::measure::setting::Setting;
 use crate::measure::statistics::Spread;
 use crate::measure::timer::Timer;
-use crate::output::{complain, print_line};
+use crate::output::Output;
+use crate::progress::ProgressArgs;
 use crate::timed::extent;
+use crate::units;
 
 /// A layer of a GPU: 128 experts, of which each token takes eight.
 const ON_GPU: Shape = Shape {
@@ -36,8 +39,10 @@ const ON_CPU: Shape = Shape {
     inner: 48,
 };
 
-/// Measure a layer of a mixture of experts in bf16: 128 experts of 768 inner features, of which each token of 2048
-/// features takes eight. On the CPU, a small one.
+/// A layer of a mixture of experts in bf16, step by step, beside PyTorch's.
+///
+/// On a GPU, 128 experts have 768 inner features, and each token of 2048 features takes eight of them. On the CPU, the
+/// layer is a small one.
 #[derive(Args, Debug)]
 pub struct MoeArgs {
     /// Numbers of tokens, separated by commas. By default, 1024, 8192 and 16384 on a GPU, 96 on the CPU.
@@ -52,46 +57,134 @@ pub struct MoeArgs {
     /// Seed of the random inputs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    pub output: Output,
+    #[command(flatten)]
+    progress: ProgressArgs,
+}
+
+/// The result of the command.
+#[derive(Serialize)]
+struct Report {
+    device: RanOn,
+    layers: Vec<LayerReport>,
+    pytorch: Option<PyTorch>,
+}
+
+/// What was found out about a layer.
+#[derive(Serialize)]
+struct LayerReport {
+    #[serde(flatten)]
+    shape: Shape,
+    steps: Vec<StepReport>,
+    /// Of all steps together.
+    microseconds: f64,
+    /// Operations of the experts' products over that time.
+    tflops: f64,
+    check: Check,
+}
+
+#[derive(Serialize)]
+struct StepReport {
+    name: &'static str,
+    microseconds: f64,
 }
 
 /// Runs the command.
 pub fn run(args: &MoeArgs) -> Result<ExitCode> {
     let device = args.backend.device()?;
-    let on_gpu = device.backend() == Kind::Gpu;
-    let setting = Setting::new(&device, args.seed)?;
+    let output = &args.output;
+    let setting = Setting {
+        progress: args.progress.beside(output),
+        ..Setting::new(&device, args.seed)?
+    };
     let mut timer = Timer::new(&setting)?;
-    let shapes = shapes(args, on_gpu);
-    print_line(device.describe())?;
-    let mut all_right = true;
+    let shapes = shapes(args, setting.on_gpu());
+    output.say(device.describe())?;
+    if let Some(warning) = no_figures(&device) {
+        output.say(warning)?;
+    }
+    let mut layers = Vec::new();
+    let times_of_a_layer = Step::ALL.len() + 1;
+    setting.progress.begin("", shapes.len() * times_of_a_layer);
     for &shape in &shapes {
-        let mut layer = Layer::new(shape, &setting)?;
-        print_line(format!("\n{shape}"))?;
-        for step in Step::ALL {
-            let time = time(&mut timer, &setting, args.rounds, &mut layer, &[step])?;
-            print_line(format!("  {:<15} {:>10.1} us", step.name(), time.median))?;
-        }
-        let time = time(&mut timer, &setting, args.rounds, &mut layer, &Step::ALL)?;
-        let speed = shape.operations() / time.median / 1e6;
-        print_line(format!(
-            "  {:<15} {:>10.1} us, {speed:.1} TFLOP/s in the experts' products",
-            "the layer", time.median
-        ))?;
-        let check = expected::check(&mut layer, &setting.stream)?;
-        print_line(format!("  {check}"))?;
-        all_right &= check.is_right();
+        layers.push(layer(args, &setting, &mut timer, shape)?);
     }
-    if on_gpu {
-        print_line("")?;
-        let problems = shapes.iter().map(|shape| shape.for_pytorch(args.rounds));
-        for line in pytorch::lines(&problems.collect::<Vec<_>>()) {
-            print_line(line)?;
-        }
+    let pytorch = setting.on_gpu().then(|| {
+        setting.progress.wait("PyTorch");
+        PyTorch::of(&for_pytorch(&shapes, args.rounds))
+    });
+    setting.progress.end();
+    if let Some(pytorch) = &pytorch {
+        output.say(format!("\n{pytorch}"))?;
     }
+    let all_right = layers.iter().all(|layer| layer.check.right);
+    output.answer(&Report {
+        device: RanOn::new(&device),
+        layers,
+        pytorch,
+    })?;
     if !all_right {
-        complain("error: a layer's results are wrong; the lines say which");
+        output.error("a layer's results are wrong: its check says by how much");
         return Ok(ExitCode::FAILURE);
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Times and checks a layer.
+fn layer(
+    args: &MoeArgs,
+    setting: &Setting,
+    timer: &mut Timer,
+    shape: Shape,
+) -> Result<LayerReport> {
+    let progress = &setting.progress;
+    let say = |line: String| progress.above(|| args.output.say(line));
+    progress.now(&format!("{} tokens", shape.tokens));
+    progress.step("inputs");
+    let mut layer = Layer::new(shape, setting)?;
+    say(format!("\n{shape}"))?;
+    let mut steps = Vec::new();
+    for step in Step::ALL {
+        progress.step(step.name());
+        let time = time(timer, setting, args.rounds, &mut layer, &[step])?;
+        say(format!("  {:<15} {:>10.1} us", step.name(), time.median))?;
+        steps.push(StepReport {
+            name: step.name(),
+            microseconds: time.median,
+        });
+        progress.advance(1);
+    }
+    progress.step("the layer");
+    let time = time(timer, setting, args.rounds, &mut layer, &Step::ALL)?;
+    let per_second = shape.operations() / time.median * 1e6;
+    say(format!(
+        "  {:<15} {:>10.1} us, {} in the experts' products",
+        "the layer",
+        time.median,
+        units::speed(per_second, "FLOP/s")
+    ))?;
+    progress.step("checking");
+    let check = expected::check(&mut layer, &setting.stream)?;
+    say(format!("  {check}"))?;
+    progress.advance(1);
+    Ok(LayerReport {
+        shape,
+        steps,
+        microseconds: time.median,
+        tflops: per_second / 1e12,
+        check,
+    })
+}
+
+/// The layers as PyTorch is asked to compute them.
+fn for_pytorch(shapes: &[Shape], rounds: u32) -> Vec<Compared> {
+    let layers = shapes.iter().map(|shape| Compared {
+        id: shape.to_string(),
+        problem: shape.for_pytorch(rounds),
+        ours: None,
+    });
+    layers.collect()
 }
 
 /// The layers that are measured.
@@ -145,10 +238,10 @@ mod tests {
         let mut layer = Layer::new(ON_CPU, &setting).unwrap();
         layer.enqueue(&setting.stream, &Step::ALL).unwrap();
         let check = expected::check(&mut layer, &setting.stream).unwrap();
-        assert!(check.is_right(), "{check}");
+        assert!(check.right, "{check}");
 
         layer.spoil(&setting.stream).unwrap();
         let check = expected::compare(&layer, &setting.stream).unwrap();
-        assert!(!check.is_right(), "{check}");
+        assert!(!check.right, "{check}");
     }
 }

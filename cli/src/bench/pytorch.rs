@@ -1,17 +1,61 @@
-//! PyTorch's times for the same problems, from a Python that has it: `CUTLET_PYTHON`, else `python3`.
+//! PyTorch's times for the same problems, from a Python that has it.
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
+use serde::Serialize;
+
 use super::family::Row;
 use super::results::{Outcome, Results};
+use crate::python::{VARIABLE, python};
 
 /// What Python runs. It says how problems and times are written.
 const SCRIPT: &str = include_str!("pytorch.py");
 
-/// The variable that names a Python.
-const VARIABLE: &str = "CUTLET_PYTHON";
+/// PyTorch's times, or why there are none.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum PyTorch {
+    Timed {
+        /// PyTorch and its GPU.
+        version: String,
+        times: Vec<Best>,
+    },
+    Absent {
+        absent: String,
+    },
+}
+
+/// PyTorch's fastest way to solve a problem.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct Best {
+    /// The problem.
+    id: String,
+    #[serde(flatten)]
+    found: Found,
+    /// How many times as fast cutlet is.
+    ratio: Option<f64>,
+}
+
+/// The fastest way, or why there is none.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+enum Found {
+    Time { way: String, microseconds: f64 },
+    None { absent: String },
+}
+
+/// A problem that PyTorch solves too.
+pub struct Compared {
+    /// As results name it.
+    pub id: String,
+    /// As the script reads it.
+    pub problem: String,
+    /// cutlet's microseconds, if they are compared.
+    pub ours: Option<f64>,
+}
 
 /// A time of one way to solve a problem.
 #[derive(Debug, PartialEq)]
@@ -31,52 +75,92 @@ struct Times {
     times: Vec<Time>,
 }
 
-/// PyTorch's best time for each problem, a line each; one line if there is no PyTorch.
-pub fn lines(problems: &[String]) -> Vec<String> {
-    match times(&python(), problems) {
-        Err(why) => vec![why],
-        Ok(found) => {
-            let of_problem = |nth: usize| best(&found.times, nth, &problems[nth]);
-            let lines = (0..problems.len()).map(of_problem);
-            [found.version.clone()].into_iter().chain(lines).collect()
+impl PyTorch {
+    /// PyTorch's best time for each problem.
+    pub fn of(problems: &[Compared]) -> PyTorch {
+        let texts: Vec<&str> = problems.iter().map(|it| it.problem.as_str()).collect();
+        match times(&python(), &texts) {
+            Err(absent) => PyTorch::Absent { absent },
+            Ok(Times { version, times }) => {
+                let problems = problems.iter().enumerate();
+                let best = problems.map(|(nth, problem)| Best::of(&times, nth, problem));
+                PyTorch::Timed {
+                    version,
+                    times: best.collect(),
+                }
+            }
+        }
+    }
+
+    /// PyTorch's times for the rows of results that it has an operation for; `None` if there is no such row.
+    pub fn beside(results: &Results) -> Option<PyTorch> {
+        let rounds = results.protocol.rounds;
+        let compared = results.rows.iter().filter_map(|row| {
+            let Outcome::Measured(measured) = &row.outcome else {
+                return None;
+            };
+            let ours = measured.contestants.iter().find(|it| it.role.is_ours())?;
+            Some(Compared {
+                id: row.row.id.clone(),
+                problem: problem(&row.row, rounds)?,
+                ours: Some(ours.microseconds.median),
+            })
+        });
+        let compared: Vec<Compared> = compared.collect();
+        (!compared.is_empty()).then(|| PyTorch::of(&compared))
+    }
+}
+
+impl fmt::Display for PyTorch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PyTorch::Absent { absent } => write!(f, "{absent}"),
+            PyTorch::Timed { version, times } => {
+                write!(f, "{version}")?;
+                times.iter().try_for_each(|best| write!(f, "\n{best}"))
+            }
         }
     }
 }
 
-/// PyTorch's times for the rows of results that it has an operation for, and how many times faster cutlet is.
-pub fn beside(results: &Results) -> Vec<String> {
-    let compared: Vec<(&Row, f64)> = results
-        .rows
-        .iter()
-        .filter_map(|row| match &row.outcome {
-            Outcome::Measured(measured) => {
-                let ours = measured.contestants.iter().find(|it| it.role.is_ours())?;
-                Some((&row.row, ours.microseconds.median))
+impl Best {
+    /// The fastest way to solve problem number `nth`.
+    fn of(times: &[Time], nth: usize, Compared { id, ours, .. }: &Compared) -> Best {
+        let fastest = fastest(times, nth);
+        let found = match fastest {
+            Some((way, microseconds)) => Found::Time {
+                way: way.to_string(),
+                microseconds,
+            },
+            None => {
+                let mut whys = times.iter().filter(|time| time.problem == nth);
+                let why = whys.find_map(|time| time.outcome.as_ref().err());
+                let absent = why.map_or("the script printed nothing", |why| why);
+                Found::None {
+                    absent: absent.to_string(),
+                }
             }
-            _ => None,
-        })
-        .filter(|(row, _)| operation(row.family).is_some())
-        .collect();
-    if compared.is_empty() {
-        return Vec::new();
+        };
+        Best {
+            id: id.clone(),
+            found,
+            ratio: fastest.and_then(|(_, time)| Some(time / (*ours)?)),
+        }
     }
-    let rounds = results.protocol.rounds;
-    let problems: Vec<String> = compared
-        .iter()
-        .filter_map(|(row, _)| problem(row, rounds))
-        .collect();
-    match times(&python(), &problems) {
-        Err(why) => vec![why],
-        Ok(found) => {
-            let line = |(nth, (row, ours)): (usize, &(&Row, f64))| {
-                let best = fastest(&found.times, nth);
-                let ratio =
-                    best.map(|(_, time)| format!(", cutlet is {:.2}x as fast", time / ours));
-                let line = crate::bench::pytorch::best(&found.times, nth, &row.id);
-                format!("{line}{}", ratio.unwrap_or_default())
-            };
-            let lines = compared.iter().enumerate().map(line);
-            [found.version.clone()].into_iter().chain(lines).collect()
+}
+
+impl fmt::Display for Best {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = &self.id;
+        match &self.found {
+            Found::Time { way, microseconds } => {
+                write!(f, "PyTorch {microseconds:>10.1} us  {id}: {way}")?;
+            }
+            Found::None { absent } => write!(f, "PyTorch has no time  {id}: {absent}")?,
+        }
+        match self.ratio {
+            Some(ratio) => write!(f, ", cutlet is {ratio:.2}x as fast"),
+            None => Ok(()),
         }
     }
 }
@@ -124,26 +208,11 @@ fn fastest(times: &[Time], problem: usize) -> Option<(&str, f64)> {
         .min_by(|(_, a), (_, b)| a.total_cmp(b))
 }
 
-/// A line with the fastest time for a problem of this name, or why there is none.
-fn best(times: &[Time], problem: usize, name: &str) -> String {
-    if let Some((way, time)) = fastest(times, problem) {
-        return format!("PyTorch {time:>10.1} us  {name}: {way}");
-    }
-    let mut whys = times.iter().filter(|time| time.problem == problem);
-    let why = whys.find_map(|time| time.outcome.as_ref().err());
-    let why = why.map_or("the script printed nothing", |why| why);
-    format!("PyTorch has no time  {name}: {why}")
-}
-
-fn python() -> OsString {
-    std::env::var_os(VARIABLE).unwrap_or_else(|| "python3".into())
-}
-
 /// Runs the script.
 ///
 /// # Errors
 /// Why there are no times, in a line.
-fn times(python: &OsString, problems: &[String]) -> Result<Times, String> {
+fn times(python: &OsString, problems: &[&str]) -> Result<Times, String> {
     let absent = |why: String| {
         let python = python.to_string_lossy();
         format!(
@@ -206,9 +275,46 @@ mod tests {
         let fast = fastest(&times, 0);
         assert_eq!(fast, Some(("index_add, in a graph", 10.0)));
         assert_eq!(fastest(&times, 1), None);
-        assert!(best(&times, 1, "a layer").contains("no _grouped_mm"));
-        assert!(best(&times, 2, "a layer").contains("printed nothing"));
+        let line = |nth, ours| {
+            let problem = Compared {
+                id: "a layer".to_string(),
+                problem: String::new(),
+                ours,
+            };
+            Best::of(&times, nth, &problem).to_string()
+        };
+        let timed = "PyTorch       10.0 us  a layer: index_add, in a graph";
+        assert_eq!(line(0, None), timed);
+        assert_eq!(
+            line(0, Some(5.0)),
+            format!("{timed}, cutlet is 2.00x as fast")
+        );
+        assert!(line(1, Some(5.0)).ends_with("a layer: AttributeError('no _grouped_mm')"));
+        assert!(line(2, None).contains("printed nothing"));
         assert_eq!(parse(""), None);
+    }
+
+    #[test]
+    fn times_are_numbers_in_json_and_absences_words() {
+        let best = |found| Best {
+            id: "gather".to_string(),
+            found,
+            ratio: None,
+        };
+        let times = vec![
+            best(Found::Time {
+                way: "index_select".to_string(),
+                microseconds: 1.5,
+            }),
+            best(Found::None {
+                absent: "no".to_string(),
+            }),
+        ];
+        let version = "PyTorch 2.9".to_string();
+        let json = serde_json::to_value(PyTorch::Timed { version, times }).unwrap();
+        assert_eq!(json["version"], "PyTorch 2.9");
+        assert_eq!(json["times"][0]["microseconds"], 1.5);
+        assert_eq!(json["times"][1]["absent"], "no");
     }
 
     #[test]
@@ -219,7 +325,7 @@ mod tests {
             "{why}"
         );
         assert_eq!(why.lines().count(), 1);
-        let why = times(&"false".into(), &["moe".to_string()]).unwrap_err();
+        let why = times(&"false".into(), &["moe"]).unwrap_err();
         assert!(why.contains("printed nothing"), "{why}");
     }
 

@@ -1,7 +1,5 @@
 //! A row: its case is set up, checked, timed and checked again.
 
-use indicatif::ProgressBar;
-
 use super::family::{Family, Row, SetUp};
 use super::results::{Figures, Measured, Outcome, RowResult};
 use crate::backend::as_an_option;
@@ -26,7 +24,6 @@ pub struct Bench<'a> {
     pub timer: Timer<'a>,
     pub recorder: Recorder,
     pub protocol: Protocol,
-    pub progress: ProgressBar,
 }
 
 impl Bench<'_> {
@@ -52,7 +49,8 @@ impl Bench<'_> {
         problem: &F::Problem,
     ) -> RowResult {
         let row = family.row(problem);
-        self.progress.set_message(row.id.clone());
+        self.setting.progress.now(&row.id);
+        self.setting.progress.step("inputs");
         let outcome = match family.set_up(problem, self.setting) {
             Ok(SetUp::Ready(mut case)) => self
                 .measure(&row, case.as_mut())
@@ -110,6 +108,7 @@ impl Bench<'_> {
             return Ok(Err(without_baseline(passed_over)));
         };
         let mut instances = self.timer.finalists(case, Role::Instance, usize::MAX)?;
+        self.setting.progress.step("checking");
         let mut check = case.check(first)?;
         for (_, fault) in instances.passed_over.drain(..) {
             check.fail(fault);
@@ -409,7 +408,6 @@ mod tests {
                 sample_runs: 1,
                 ..Protocol::default()
             },
-            progress: ProgressBar::hidden(),
         };
         let entry = toml::from_str("mnk = [[2, 2, 2]]").unwrap();
         let problem = &Gemm.problems(entry, &[Dtype::F32]).unwrap()[0];

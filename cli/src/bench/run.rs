@@ -3,11 +3,10 @@
 use std::time::{Instant, SystemTime};
 
 use cutlet::Device;
-use indicatif::{ProgressBar, ProgressStyle};
 use toml::Spanned;
 
 use super::error::Result;
-use super::family::Family;
+use super::family::{Family, Row};
 use super::gather::Gather;
 use super::gemm::Gemm;
 use super::machine::Machine;
@@ -16,13 +15,15 @@ use super::results::{Results, SCHEMA, SuiteName};
 use super::row::Bench;
 use super::suite::{Suite, SuiteError};
 use super::table;
+use crate::backend::{NeedsGpu, is_long_on_cpu, no_figures};
 use crate::measure::dtype::Dtype;
 use crate::measure::nvml::Nvml;
 use crate::measure::protocol::Protocol;
 use crate::measure::setting::Setting;
 use crate::measure::telemetry::Recorder;
 use crate::measure::timer::Timer;
-use crate::output::print_line;
+use crate::output::Output;
+use crate::progress::Progress;
 
 /// The plan of a run.
 pub struct Plan {
@@ -40,6 +41,12 @@ pub struct Plan {
     pub instances: Vec<String>,
     /// Seed of the inputs.
     pub seed: u64,
+    /// Whether the device was named. Otherwise, problems for a GPU are refused where there is none.
+    pub on_any_device: bool,
+    /// How rows are printed.
+    pub output: Output,
+    /// Shows how far the run is.
+    pub progress: Progress,
 }
 
 impl Plan {
@@ -78,25 +85,32 @@ pub enum Families {
 pub fn run(device: &Device, plan: &Plan, keep: impl FnMut(&Results) -> Result<()>) -> Result<()> {
     let (began, clock) = (SystemTime::now(), Instant::now());
     let problems = Problems::of(plan)?;
+    let output = &plan.output;
     let setting = Setting {
         baselines_only: plan.baselines_only,
         instances: plan.instances.clone(),
+        progress: plan.progress.clone(),
         ..Setting::new(device, plan.seed)?
     };
+    if !setting.on_gpu() && !plan.on_any_device {
+        problems.expect_small(device)?;
+    }
     let nvml = Nvml::of(&setting.stream);
     let mut machine = Machine::new(&setting, nvml.as_ref());
-    print_line(machine.line())?;
-    say_what_is_missing(device, &setting)?;
+    output.say(machine.line())?;
+    say_what_is_missing(output, device, &setting)?;
+    setting.progress.wait("copy of memory");
     let mut bench = Bench {
         timer: Timer::new(&setting)?,
         recorder: Recorder::start(nvml),
         setting: &setting,
         protocol: plan.protocol,
-        progress: progress(problems.count()),
     };
     machine.copy_gigabytes = bench.copy_speed()?;
-    print_line(table::header())?;
+    output.say(table::header())?;
+    setting.progress.begin("", problems.count());
     let mut rows = Rows {
+        output,
         results: no_results(plan, machine, problems.count(), began),
         clock,
         keep,
@@ -104,7 +118,7 @@ pub fn run(device: &Device, plan: &Plan, keep: impl FnMut(&Results) -> Result<()
     rows.measure(&mut bench, &Gemm, &problems.gemms)?;
     rows.measure(&mut bench, &Gather, &problems.gathers)?;
     rows.measure(&mut bench, &Movement, &problems.movements)?;
-    bench.progress.finish_and_clear();
+    setting.progress.end();
     Ok(())
 }
 
@@ -150,17 +164,27 @@ impl Problems {
     fn count(&self) -> usize {
         self.gemms.len() + self.gathers.len() + self.movements.len()
     }
+
+    /// Refuses problems that take the CPU backend long.
+    fn expect_small(&self, device: &Device) -> Result<()> {
+        let gemms = self.gemms.iter().map(|(_, problem)| Gemm.row(problem));
+        let gathers = self.gathers.iter().map(|(_, problem)| Gather.row(problem));
+        let movements = self.movements.iter();
+        let movements = movements.map(|(_, problem)| Movement.row(problem));
+        let is_long = |row: &Row| is_long_on_cpu(row.operations, row.bytes);
+        match gemms.chain(gathers).chain(movements).find(is_long) {
+            None => Ok(()),
+            Some(row) => Err(NeedsGpu::new(row.id, device).into()),
+        }
+    }
 }
 
 /// Says what these figures do not show: a GPU's speed, or cuBLASLt's.
-fn say_what_is_missing(device: &Device, setting: &Setting) -> Result<()> {
-    if !setting.on_gpu() {
-        print_line(format!(
-            "there is no GPU here ({}): these figures show that all works, not how fast a GPU is",
-            device.describe().why
-        ))?;
-    } else if let Err(why) = &setting.cublas {
-        print_line(format!("GEMM has no baseline here: {why}"))?;
+fn say_what_is_missing(output: &Output, device: &Device, setting: &Setting) -> Result<()> {
+    match (no_figures(device), &setting.cublas) {
+        (Some(warning), _) => output.say(warning)?,
+        (None, Err(why)) => output.say(format!("GEMM has no baseline here: {why}"))?,
+        (None, Ok(_)) => {}
     }
     Ok(())
 }
@@ -189,14 +213,15 @@ fn no_results(plan: &Plan, machine: Machine, planned_rows: usize, began: SystemT
 }
 
 /// The rows of a run, which are kept and printed one by one.
-struct Rows<K> {
+struct Rows<'a, K> {
+    output: &'a Output,
     results: Results,
     /// It runs since the run began.
     clock: Instant,
     keep: K,
 }
 
-impl<K: FnMut(&Results) -> Result<()>> Rows<K> {
+impl<K: FnMut(&Results) -> Result<()>> Rows<'_, K> {
     /// Measures the problems of a family.
     fn measure<F: Family>(
         &mut self,
@@ -210,8 +235,9 @@ impl<K: FnMut(&Results) -> Result<()>> Rows<K> {
             self.results.rows.push(row);
             self.results.seconds = self.clock.elapsed().as_secs_f64();
             (self.keep)(&self.results)?;
-            bench.progress.suspend(|| print_line(line))?;
-            bench.progress.inc(1);
+            let progress = &bench.setting.progress;
+            progress.above(|| self.output.say(line))?;
+            progress.advance(1);
         }
         Ok(())
     }
@@ -248,20 +274,15 @@ fn problems<F: Family>(
     Ok(problems)
 }
 
-fn progress(rows: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} rows, {elapsed} {msg}");
-    // The template is a constant, and right.
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(rows as u64).with_style(style)
-}
-
-/// The command with these arguments, without the program's path and `--out`, which are this machine's.
+/// The command with these arguments, without the program's path and `--out`, which are this machine's, and without what
+/// decides only how it prints.
 fn command(arguments: impl Iterator<Item = String>) -> String {
     let mut words = vec!["cutlet".to_string()];
     let mut is_folder = false;
     for argument in arguments {
         let names_folder = argument == "--out";
-        if !is_folder && !names_folder && !argument.starts_with("--out=") {
+        let is_printing = ["--json", "--quiet", "-q"].contains(&argument.as_str());
+        if !is_folder && !names_folder && !is_printing && !argument.starts_with("--out=") {
             words.push(argument);
         }
         is_folder = names_folder;
@@ -299,7 +320,7 @@ mod tests {
         let short = "cutlet bench gemm --rounds 5";
         assert_eq!(command("bench gemm --out elsewhere --rounds 5"), short);
         assert_eq!(command("bench gemm --rounds 5 --out=elsewhere"), short);
-        assert_eq!(command("bench gemm --rounds 5"), short);
+        assert_eq!(command("bench gemm --json --rounds 5 -q"), short);
     }
 
     #[test]

@@ -27,6 +27,15 @@ const SHIPPED: [(&str, &str); 17] = [
     ("tiny", include_str!("../../suites/tiny.toml")),
 ];
 
+/// What the option that names a suite says.
+pub fn help() -> String {
+    let names = SHIPPED.map(|(name, _)| name).join(", ");
+    format!(
+        "A suite by name ({names}) or file; may be given several times. By default, headline, gather and movement on a \
+         GPU, tiny on the CPU"
+    )
+}
+
 /// A suite: entries for each kernel family, which only the family can read.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -7,6 +7,7 @@ use super::{Factors, GemmArgs, Inputs};
 use crate::deviation::{Deviation, Entry};
 use crate::measure::epilogue::Epilogue;
 use crate::normal::generator;
+use crate::progress::Progress;
 
 /// Entries of C that are compared where all would take too long.
 const SAMPLES: usize = 8192;
@@ -19,10 +20,16 @@ pub fn deviation<T: Element<D>, D: Stored>(
     factors: Factors<T::Factor>,
     inputs: &Inputs<T, D>,
     found: &[D],
+    progress: &Progress,
 ) -> Deviation {
-    let entries: Vec<Entry> = places(args)
+    let places = places(args);
+    progress.begin("reference in f64", places.len());
+    let entries: Vec<Entry> = places
         .par_iter()
-        .map(|&place| compared(args, factors, inputs, found, place))
+        .map(|&place| {
+            progress.advance(1);
+            compared(args, factors, inputs, found, place)
+        })
         .collect();
     Deviation::of_entries(entries)
 }

@@ -6,22 +6,23 @@ use std::time::Duration;
 use cutlet::Stream;
 use serde::Serialize;
 
-use super::{GemmArgs, Precision};
+use super::GemmArgs;
+use crate::backend::RanOn;
 use crate::deviation::Deviation;
+use crate::units;
 
 /// The report of a run.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    backend: String,
+    device: RanOn,
     dtype: &'static str,
     c_dtype: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    precision: Option<String>,
+    precision: String,
     m: usize,
     n: usize,
     k: usize,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    epilogue: String,
+    /// What is fused; `None` if nothing is.
+    epilogue: Option<String>,
     microseconds: f64,
     tflops: f64,
     cublas_microseconds: Option<f64>,
@@ -40,16 +41,16 @@ impl Report {
         let [m, n, k] = args.extents();
         let precision = cutlet::Precision::from(args.precision);
         Report {
-            backend: stream.device().describe().to_string(),
+            device: RanOn::new(stream.device()),
             dtype: args.dtype.name(),
             c_dtype: args.c_dtype().name(),
-            precision: (args.precision != Precision::Exact).then(|| precision.to_string()),
+            precision: precision.to_string(),
             m,
             n,
             k,
             epilogue: match args.epilogue() {
-                none if none.is_none() => String::new(),
-                epilogue => epilogue.to_string(),
+                none if none.is_none() => None,
+                epilogue => Some(epilogue.to_string()),
             },
             microseconds: time.as_secs_f64() * 1e6,
             tflops: 2.0 * m as f64 * n as f64 * k as f64 / time.as_secs_f64() / 1e12,
@@ -72,14 +73,12 @@ impl Report {
             true => String::new(),
             false => format!(" into {c_dtype}"),
         };
-        let precision = match &self.precision {
-            Some(precision) => format!(" in {precision}"),
-            None => String::new(),
+        let precision = match self.precision.as_str() {
+            "exact" => String::new(),
+            precision => format!(" in {precision}"),
         };
-        let epilogue = match self.epilogue.as_str() {
-            "" => String::new(),
-            epilogue => format!(" {epilogue}"),
-        };
+        let epilogue = self.epilogue.as_ref();
+        let epilogue = epilogue.map_or(String::new(), |epilogue| format!(" {epilogue}"));
         format!("{dtype}{into}{precision} {m} x {n} x {k}{epilogue}")
     }
 }
@@ -90,17 +89,19 @@ impl fmt::Display for Report {
             microseconds,
             tflops,
             ..
-        } = self;
+        } = *self;
         let unit = match self.dtype {
-            "i8" => "TOP/s",
-            _ => "TFLOP/s",
+            "i8" => "OP/s",
+            _ => "FLOP/s",
         };
-        writeln!(f, "backend  {}", self.backend)?;
+        writeln!(f, "device   {}", self.device)?;
         writeln!(f, "problem  {}", self.problem())?;
-        write!(f, "time     {microseconds:.1} us, {tflops:.3} {unit}")?;
+        let (time, speed) = (units::time(microseconds), units::speed(tflops * 1e12, unit));
+        write!(f, "time     {time}, {speed}")?;
         if let Some(cublas) = self.cublas_microseconds {
-            let ratio = cublas / microseconds;
-            write!(f, "\ncuBLASLt {cublas:.1} us, {ratio:.2}x its speed")?;
+            let ratio = units::figure(cublas / microseconds);
+            let time = units::time(cublas);
+            write!(f, "\ncuBLASLt {time}, {ratio}x its speed")?;
         }
         match &self.check {
             Some(check) => write!(f, "\nerror    {}", found(check)),

@@ -5,6 +5,7 @@ use cutlet_cli::cublas::{Cublas, CublasError};
 use cutlet_host::Backend;
 
 use super::error::Result;
+use crate::progress::Progress;
 
 /// Bytes of other data that lie between two uses of a buffer on a GPU: four times the largest
 /// second-level cache of a Hopper GPU.
@@ -22,10 +23,12 @@ pub struct Setting {
     pub instances: Vec<String>,
     /// Seed of all inputs.
     pub seed: u64,
+    /// Shows what is done to a problem.
+    pub progress: Progress,
 }
 
 impl Setting {
-    /// The setting on a device, with everything measured but single instances.
+    /// The setting on a device, with everything measured but single instances, and without progress.
     ///
     /// # Errors
     /// If the device cannot make a stream.
@@ -37,6 +40,7 @@ impl Setting {
             baselines_only: false,
             instances: Vec::new(),
             seed,
+            progress: Progress::hidden(),
         })
     }
 

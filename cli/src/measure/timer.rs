@@ -11,6 +11,7 @@ use super::protocol::{CHOICE, GRAPH_BELOW, Protocol};
 use super::setting::Setting;
 use super::statistics::Spread;
 use super::stopwatch::{Events, Stopwatch};
+use crate::progress::Progress;
 
 /// The most runs of a graph, unless there are more sets.
 const GRAPH_RUNS: usize = 1024;
@@ -45,6 +46,7 @@ pub struct Times {
 /// Times problems on a stream.
 pub struct Timer<'a> {
     stream: &'a Stream,
+    progress: &'a Progress,
     stopwatch: Box<dyn Stopwatch>,
     blocker: Option<Buffer<u8>>,
     /// The set of the next single launch.
@@ -114,6 +116,7 @@ impl<'a> Timer<'a> {
         Ok(Timer {
             stopwatch: Box::new(Events::new(stream.device())?),
             stream,
+            progress: &setting.progress,
             blocker,
             next_set: 0,
             rest: Rest::default(),
@@ -153,7 +156,11 @@ impl<'a> Timer<'a> {
             screened: Vec::new(),
             passed_over: Vec::new(),
         };
-        for contestant in of_role(case.contestants(), role) {
+        let of_role = of_role(case.contestants(), role);
+        let count = of_role.len();
+        for (nth, contestant) in of_role.into_iter().enumerate() {
+            let screened_now = format!("screening {} {} of {count}", role.name(), nth + 1);
+            self.progress.step(&screened_now);
             match self.screen(case, contestant, SCREENING_RUNS) {
                 Ok(time) => screened.push((time, contestant)),
                 // The instance is for other operands, which its name does not tell: it is no contestant here.
@@ -241,6 +248,7 @@ impl<'a> Timer<'a> {
     /// # Errors
     /// If the device fails.
     pub fn run_as_timed(&mut self, case: &mut dyn Case, times: &Times) -> Result<()> {
+        self.progress.step("checking again");
         let contestant = times.contestant;
         let graph = times
             .graph_runs
@@ -414,7 +422,8 @@ impl<'a> Timer<'a> {
         batches: usize,
     ) -> Result<Vec<Vec<f64>>> {
         let mut times = vec![Vec::with_capacity(rounds); ready.len()];
-        for _ in 0..rounds {
+        for round in 1..=rounds {
+            self.progress.step(&format!("round {round} of {rounds}"));
             let mut sums = vec![0.0; ready.len()];
             let there = 0..ready.len();
             for at in there.clone().chain(there.rev()) {

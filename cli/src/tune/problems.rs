@@ -9,11 +9,18 @@ use crate::bench::gemm::Gemm;
 use crate::bench::suite::{Suite, SuiteError};
 use crate::measure::dtype::Dtype;
 
-/// Problems, each once, and lines about those that are not tuned.
+/// Problems, each once, and those that are not tuned.
 #[derive(Debug, Default)]
 pub struct Problems {
     pub keys: Vec<ProblemKey>,
-    pub left_out: Vec<String>,
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A problem that is not tuned.
+#[derive(Debug)]
+pub struct LeftOut {
+    pub id: String,
+    pub why: String,
 }
 
 impl Problems {
@@ -26,7 +33,7 @@ impl Problems {
                     Ok(key) => problems.add(key),
                     Err(why) => {
                         let id = Gemm.row(&problem).id;
-                        problems.left_out.push(format!("{id} is left out: {why}"));
+                        problems.left_out.push(LeftOut { id, why });
                     }
                 }
             }

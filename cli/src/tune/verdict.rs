@@ -3,6 +3,7 @@
 use std::fmt;
 
 use cutlet::{BetaKind, BiasAlong, Order, Precision, ProblemKey};
+use serde::Serialize;
 
 use crate::measure::epilogue::Epilogue;
 use crate::measure::statistics::{Spread, Verdict};
@@ -12,12 +13,29 @@ use crate::measure::timer::Times;
 /// than it is.
 const LEAST_GAIN: f64 = 1.01;
 
+/// A kernel that was timed at a problem.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Kernel {
+    #[serde(rename = "kernel")]
+    pub name: String,
+    pub microseconds: f64,
+}
+
+impl Kernel {
+    pub fn new(name: &str, microseconds: f64) -> Kernel {
+        Kernel {
+            name: name.to_string(),
+            microseconds,
+        }
+    }
+}
+
 /// What was measured at a problem.
 pub struct Measured {
-    /// The name of the kernel that is estimated to be the fastest, and its microseconds.
-    pub estimated: (String, f64),
+    /// The kernel that is estimated to be the fastest.
+    pub estimated: Kernel,
     /// The kernel that is the fastest.
-    pub fastest: (String, f64),
+    pub fastest: Kernel,
     /// The estimated kernel's time over the fastest one's, round by round.
     pub gain: Spread,
 }
@@ -39,8 +57,8 @@ impl Measured {
             .map(|(estimated, fastest)| estimated / fastest)
             .collect();
         Some(Measured {
-            estimated: (estimated.to_string(), median(times_of_estimated)),
-            fastest: (fastest.clone(), median(times)),
+            estimated: Kernel::new(estimated, median(times_of_estimated)),
+            fastest: Kernel::new(fastest, median(times)),
             gain: Spread::of(&gains),
         })
     }
@@ -48,7 +66,7 @@ impl Measured {
     /// Whether the fastest kernel is another one than the estimated one, faster in every round, and by more than
     /// [`LEAST_GAIN`].
     pub fn is_gain(&self) -> bool {
-        self.fastest.0 != self.estimated.0
+        self.fastest.name != self.estimated.name
             && Verdict::of(&self.gain) == Verdict::Faster
             && self.gain.median > LEAST_GAIN
     }
@@ -57,22 +75,26 @@ impl Measured {
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Measured {
-            estimated: (estimated, estimated_us),
-            fastest: (fastest, fastest_us),
+            estimated,
+            fastest,
             gain,
         } = self;
         let verdict = match self.is_gain() {
             true => "written",
             false => "within the noise",
         };
-        let verdict = if fastest == estimated {
+        let verdict = if fastest.name == estimated.name {
             "the same"
         } else {
             verdict
         };
         write!(
             f,
-            "{estimated:<34} {estimated_us:>10.2} {fastest:<34} {fastest_us:>10.2} {:>7.3}x {:>5.1}% {verdict}",
+            "{:<34} {:>10.2} {:<34} {:>10.2} {:>7.3}x {:>5.1}% {verdict}",
+            estimated.name,
+            estimated.microseconds,
+            fastest.name,
+            fastest.microseconds,
             gain.median,
             gain.relative() * 100.0
         )
@@ -162,7 +184,7 @@ mod tests {
             let slow = times(&[20.0, 20.0, 20.0]);
             let others = [("c".to_string(), &slow), (name.to_string(), &fast)];
             let measured = Measured::new("a", &estimated, &others).unwrap();
-            assert_eq!(measured.fastest.0, name);
+            assert_eq!(measured.fastest.name, name);
             assert_eq!(measured.is_gain(), is_gain, "{rounds:?} of {name}");
         }
         assert!(Measured::new("a", &estimated, &[]).is_none());

@@ -7,13 +7,14 @@ use cutlet::{
     top_k,
 };
 use half::bf16;
+use serde::Serialize;
 
 use crate::measure::error::Result;
 use crate::measure::random::{random, scaled};
 use crate::measure::setting::Setting;
 
 /// The extents of a layer.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize)]
 pub struct Shape {
     pub tokens: usize,
     /// Features of a token.
