@@ -2,12 +2,14 @@
 
 mod backend;
 mod bench;
+mod completions;
 mod deviation;
 mod doctor;
 mod gather;
 mod gemm;
 mod host_memory;
 mod layout;
+mod man;
 mod measure;
 mod normal;
 mod output;
@@ -22,7 +24,7 @@ mod units;
 use std::process::ExitCode;
 
 use clap::error::ErrorKind;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use output::{Output, OutputError, reader_is_gone};
 
@@ -66,6 +68,8 @@ enum Command {
     Tune(tune::TuneArgs),
     Layout(layout::LayoutArgs),
     Doctor(doctor::DoctorArgs),
+    Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 impl Command {
@@ -79,6 +83,7 @@ impl Command {
             Command::Tune(args) => args.output,
             Command::Layout(args) => args.output,
             Command::Doctor(args) => args.output,
+            Command::Completions(_) | Command::Man(_) => Output::default(),
         }
     }
 }
@@ -112,6 +117,8 @@ fn run(command: &Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
         Command::Tune(args) => tune::run(args),
         Command::Layout(args) => layout::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Completions(args) => completions::run(args, Cli::command()),
+        Command::Man(args) => man::run(args, Cli::command()),
     }
 }
 

@@ -4,6 +4,7 @@ mod bench;
 mod gemm;
 mod json;
 mod layout;
+mod manual;
 mod output;
 mod progress;
 mod tune;
