@@ -1,23 +1,33 @@
 //! `cutlet doctor`: what is installed, what is missing, and the fix for each missing part.
 
+mod finding;
+mod nccl;
 mod ptx_version;
+mod pytorch;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::env;
+use std::ffi::OsString;
 use std::fmt;
 use std::process::ExitCode;
 
 use clap::Args;
 use cutlet::{Gemm, Tuning};
-use cutlet_device::{PtxFamily, PtxLibrary};
+use cutlet_device::{PtxFamily, PtxLibrary, PtxText};
 use cutlet_host::{Backend, Device};
 use cutlet_ptx_builder::Toolchain;
 use serde::Serialize;
 
+use crate::host_system::{operating_system, processor};
+use crate::measure::nvml;
 use crate::output::Output;
 use cutlet_cli::cublas;
+use finding::Finding;
 use ptx_version::PtxVersion;
+use pytorch::Asked;
 
-/// Check driver, GPUs, kernels, device toolchain and cuBLAS, and name the fix for each that is missing.
+/// Check what this machine has for kernels, name the fix for each part that is missing, and print what to paste into a
+/// bug report.
 #[derive(Args, Debug)]
 pub struct DoctorArgs {
     #[command(flatten)]
@@ -39,77 +49,99 @@ pub fn run(args: &DoctorArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
 #[derive(Debug, Serialize)]
 struct Report {
     version: &'static str,
+    /// How the program was built: its target, and what of the library it has.
+    build: String,
+    system: String,
+    processor: String,
+    /// Variables that change what the command does.
+    variables: BTreeMap<String, String>,
     findings: Vec<Finding>,
-}
-
-/// A part that is installed or missing.
-#[derive(Debug, Serialize)]
-struct Finding {
-    topic: &'static str,
-    found: bool,
-    what: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fix: Option<String>,
-    /// Whether the command fails for it.
-    #[serde(skip)]
-    fails: bool,
 }
 
 impl Report {
     fn new() -> Report {
+        // Python takes the longest. The other parts are looked for meanwhile.
+        let python = Asked::start();
         let mut findings = vec![backend(), driver()];
         findings.extend(gpus());
         findings.push(kernels(&cutlet_kernels::PTX));
         findings.extend(gemm(&Device::auto()));
-        findings.extend([tuning(&Device::auto()), toolchain(), cublas()]);
+        findings.extend([tuning(&Device::auto()), toolchain(), cublas(), nccl::nccl()]);
+        findings.push(python.finding());
         Report {
             version: env!("CARGO_PKG_VERSION"),
+            build: build(),
+            system: operating_system(),
+            processor: processor(),
+            variables: variables(env::vars_os()),
             findings,
         }
+    }
+
+    /// What to paste into a bug report: a block of Markdown with everything but fixes.
+    fn block(&self) -> String {
+        let mut lines = vec![
+            format!("cutlet {}, {}", self.version, self.build),
+            format!("system: {}", self.system),
+            format!("processor: {}", self.processor),
+        ];
+        let findings = self.findings.iter();
+        lines.extend(findings.map(|finding| match finding.found {
+            true => format!("{}: {}", finding.topic, finding.what),
+            false => format!("{}: {}: {}", finding.topic, finding.mark(), finding.what),
+        }));
+        let variables = self.variables.iter();
+        lines.extend(variables.map(|(name, value)| format!("{name}={value}")));
+        format!("```text\n{}\n```", lines.join("\n"))
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cutlet {}", self.version)?;
-        for Finding {
-            topic,
-            found,
-            what,
-            fix,
-            ..
-        } in &self.findings
-        {
-            let mark = if *found { "found" } else { "missing" };
-            write!(f, "\n{topic:<17} {mark:<8} {what}")?;
-            if let Some(fix) = fix {
-                write!(f, "\n{:26} fix: {fix}", "")?;
-            }
+        writeln!(f, "cutlet {}", self.version)?;
+        for finding in &self.findings {
+            writeln!(f, "{finding}")?;
         }
-        Ok(())
+        write!(f, "\nTo paste into a bug report:\n\n{}", self.block())
     }
 }
 
-impl Finding {
-    fn found(topic: &'static str, what: impl fmt::Display) -> Finding {
-        Finding {
-            topic,
-            found: true,
-            what: what.to_string(),
-            fix: None,
-            fails: false,
-        }
-    }
+/// The target of this program, and its features.
+fn build() -> String {
+    let profile = if cfg!(debug_assertions) {
+        "debug"
+    } else {
+        "release"
+    };
+    let features = [
+        ("ampere", cfg!(feature = "ampere")),
+        ("cpu", cfg!(feature = "cpu")),
+        ("gather", cfg!(feature = "gather")),
+        ("hopper", cfg!(feature = "hopper")),
+        ("simt", cfg!(feature = "simt")),
+    ];
+    let features = features.iter().filter(|(_, is_on)| *is_on);
+    let features: Vec<&str> = features.map(|(name, _)| *name).collect();
+    format!(
+        "{profile} build for {}-{}, features {}",
+        env::consts::ARCH,
+        env::consts::OS,
+        features.join(" ")
+    )
+}
 
-    fn missing(topic: &'static str, what: impl fmt::Display, fix: impl fmt::Display) -> Finding {
-        Finding {
-            topic,
-            found: false,
-            what: what.to_string(),
-            fix: Some(fix.to_string()),
-            fails: false,
-        }
-    }
+/// The variables among these that change what the command does.
+fn variables(all: impl Iterator<Item = (OsString, OsString)>) -> BTreeMap<String, String> {
+    const OTHERS: [&str; 4] = [
+        "CUDA_HOME",
+        "CUDA_PATH",
+        "CUDA_VISIBLE_DEVICES",
+        "LD_LIBRARY_PATH",
+    ];
+    all.map(|(name, value)| [name, value].map(|it| it.to_string_lossy().into_owned()))
+        .filter(|[name, _]| name.starts_with("CUTLET_") || OTHERS.contains(&name.as_str()))
+        .map(|[name, value]| (name, value))
+        .collect()
 }
 
 fn backend() -> Finding {
@@ -126,9 +158,10 @@ fn driver() -> Finding {
         Ok((major, minor)) => {
             let ptx = PtxVersion::read_by((major, minor));
             let reads = ptx.map_or(String::new(), |ptx| format!(", reads {ptx}"));
+            let version = nvml::driver().map_or(String::new(), |version| format!(" {version}"));
             Finding::found(
                 "driver",
-                format!("NVIDIA, supports CUDA {major}.{minor}{reads}"),
+                format!("NVIDIA{version}, supports CUDA {major}.{minor}{reads}"),
             )
         }
         Err(cutlet_host::Error::NoDriver { found, .. }) => without_driver(found),
@@ -269,7 +302,11 @@ fn gemm(device: &Device) -> Vec<Finding> {
     let mut families: BTreeMap<FamilyHere, BTreeMap<&str, Vec<&str>>> = BTreeMap::new();
     for family in Gemm::families(device) {
         let types = families.entry((family.name, family.refusal)).or_default();
-        types.entry(family.operands).or_default().push(family.c);
+        let of_c: &mut Vec<&str> = types.entry(family.operands).or_default();
+        // A family of several precisions has its types several times.
+        if !of_c.contains(&family.c) {
+            of_c.push(family.c);
+        }
     }
     let findings = families.into_iter().map(|((name, refusal), types)| {
         let types = types.into_iter();
@@ -288,7 +325,7 @@ fn tuning(device: &Device) -> Finding {
     let topic = "tuning file";
     let variable = Tuning::VARIABLE;
     let Some(path) = Tuning::path_in_environment() else {
-        return Finding::missing(
+        return Finding::none(
             topic,
             format!("{variable} is not set: kernels are chosen by estimates"),
             format!("`cutlet tune --out FILE`, then {variable}=FILE, if a shape is slow"),
@@ -347,16 +384,32 @@ fn kernels(library: &PtxLibrary) -> Finding {
         None => target.to_string(),
     });
     let targets: Vec<String> = targets.collect();
+    let (modules, bytes) = size(library);
     Finding::found(
         "kernels' PTX",
-        format!("{} for {}", topics.join(", "), targets.join(", ")),
+        format!(
+            "{} for {}; {modules} modules in {:.1} MB",
+            topics.join(", "),
+            targets.join(", "),
+            bytes as f64 / 1e6
+        ),
     )
+}
+
+/// The modules of a library, and the bytes that they take in the program.
+fn size(library: &PtxLibrary) -> (usize, usize) {
+    let modules = || library.families.iter().flat_map(|family| family.modules);
+    let bytes = modules().map(|module| match module.ptx {
+        PtxText::Plain(text) => text.len(),
+        PtxText::Zlib(bytes) => bytes.len(),
+    });
+    (modules().count(), bytes.sum())
 }
 
 fn toolchain() -> Finding {
     match Toolchain::find() {
         Ok(toolchain) => Finding::found("device toolchain", toolchain),
-        Err(none) => Finding::missing(
+        Err(none) => Finding::none(
             "device toolchain",
             "no rustc with the source of its own `core` (only needed to build kernels)",
             none.fix(),
@@ -374,7 +427,7 @@ fn cublas() -> Finding {
                 format!("{major}.{minor}.{patch} in {}", library.place),
             )
         }
-        Err(cublas::CublasError::Missing { found }) => Finding::missing(
+        Err(cublas::CublasError::Missing { found }) => Finding::none(
             "cuBLAS, cuBLASLt",
             format!("{found} (only the comparison with it is left out)"),
             "`pip install nvidia-cublas`, or set CUTLET_CUBLAS to the folder that holds it",
@@ -440,6 +493,33 @@ mod tests {
         let highest = PtxVersion::highest(&cutlet_kernels::PTX).unwrap();
         let fix = driver.fix.unwrap();
         assert!(fix.contains(&highest.first_driver()), "{fix}");
+    }
+
+    #[test]
+    fn the_block_has_everything_but_fixes() {
+        let report = Report {
+            version: "0.1.0",
+            build: "a build".to_string(),
+            system: "Linux".to_string(),
+            processor: "a chip".to_string(),
+            variables: variables(
+                [("CUTLET_TUNING", "file"), ("HOME", "/root")]
+                    .map(|(name, value)| (name.into(), value.into()))
+                    .into_iter(),
+            ),
+            findings: vec![
+                Finding::found("backend", "cpu"),
+                Finding::missing("gpu", "no GPU", "buy one"),
+            ],
+        };
+        let expected = "```text\ncutlet 0.1.0, a build\nsystem: Linux\nprocessor: a chip\nbackend: cpu\n\
+                        gpu: missing: no GPU\nCUTLET_TUNING=file\n```";
+        assert_eq!(report.block(), expected);
+        let printed = report.to_string();
+        assert!(
+            printed.contains("fix: buy one") && printed.ends_with(expected),
+            "{printed}"
+        );
     }
 
     #[test]

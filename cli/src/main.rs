@@ -8,6 +8,7 @@ mod doctor;
 mod gather;
 mod gemm;
 mod host_memory;
+mod host_system;
 mod layout;
 mod man;
 mod measure;

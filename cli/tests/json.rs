@@ -155,7 +155,11 @@ fn the_other_commands_have_documented_results() {
     assert_eq!([&tune["measured"], &tune["left_out"]], [1, 1]);
 
     let doctor = result("doctor");
-    assert_result(&doctor, "`cutlet doctor`", &["version", "findings"]);
+    assert_result(
+        &doctor,
+        "`cutlet doctor`",
+        &["version", "system", "findings"],
+    );
     let functions = result("layout --functions");
     assert_result(&functions, "`cutlet layout`", &["topics"]);
 }

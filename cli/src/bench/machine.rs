@@ -3,6 +3,7 @@
 use cutlet_host::Backend;
 use serde::{Deserialize, Serialize};
 
+use crate::host_system::processor;
 use crate::measure::dtype::Dtype;
 use crate::measure::nvml::{Card, Nvml};
 use crate::measure::positive::{at_least_one, positive, positive_or_absent};
@@ -131,16 +132,6 @@ impl Machine {
 fn plain_name(name: &str) -> String {
     name.split_once(": ")
         .map_or(name, |(_, name)| name)
-        .to_string()
-}
-
-/// The processor's name, where `/proc/cpuinfo` has it.
-fn processor() -> String {
-    let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = info
-        .lines()
-        .find_map(|line| line.strip_prefix("model name")?.split_once(": "));
-    name.map_or("processor of unknown name", |(_, name)| name)
         .to_string()
 }
 

@@ -9,11 +9,11 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::OnceLock;
 
 use super::CublasError;
 use super::matmul::Heuristic;
+use crate::nvidia_folders::{python_folders, toolkit_folders};
 
 /// The environment variable that names the folder of the libraries.
 pub const FOLDER_VARIABLE: &str = "CUTLET_CUBLAS";
@@ -133,13 +133,12 @@ fn search() -> Result<Library, CublasError> {
                 .find_map(|folder| open_folder(folder))
         })
         .or_else(|| {
-            python_folders()
+            python_folders(&PYTHON_FOLDERS)
                 .iter()
                 .find_map(|folder| open_folder(folder))
         })
         .ok_or_else(|| CublasError::Missing {
-            found: "it is not where the system's loader screened, not in a CUDA toolkit and not \
-                    among Python's packages"
+            found: "it is not where the system's loader looks, not in a CUDA toolkit and not among Python's packages"
                 .to_string(),
         })
 }
@@ -184,33 +183,6 @@ fn open(
     Library::resolve(place, opened).ok()
 }
 
-fn toolkit_folders() -> Vec<PathBuf> {
-    let mut roots: Vec<PathBuf> = ["CUDA_HOME", "CUDA_PATH"]
-        .iter()
-        .filter_map(std::env::var_os)
-        .map(PathBuf::from)
-        .collect();
-    roots.push(PathBuf::from("/usr/local/cuda"));
-    roots
-        .iter()
-        .flat_map(|root| [root.join("lib64"), root.join("bin")])
-        .collect()
-}
-
-/// The libraries' folders in the packages of the first Python on the path, which may be a virtual environment's.
-fn python_folders() -> Vec<PathBuf> {
-    let program = "import sys; print('\\n'.join(sys.path))";
-    let answers = ["python3", "python"].iter().find_map(|python| {
-        let output = Command::new(python).args(["-c", program]).output().ok()?;
-        output.status.success().then_some(output.stdout)
-    });
-    let paths = String::from_utf8_lossy(&answers.unwrap_or_default()).into_owned();
-    let site_packages = paths.lines().filter(|line| !line.is_empty());
-    site_packages
-        .flat_map(|path| PYTHON_FOLDERS.map(|folder| Path::new(path).join(folder)))
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -218,15 +190,5 @@ mod tests {
     #[test]
     fn a_folder_without_the_libraries_holds_none() {
         assert!(open_folder(Path::new("/")).is_none());
-    }
-
-    #[test]
-    fn pythons_folders_are_below_its_packages() {
-        for folder in python_folders() {
-            assert!(
-                PYTHON_FOLDERS.iter().any(|end| folder.ends_with(end)),
-                "{folder:?}"
-            );
-        }
     }
 }

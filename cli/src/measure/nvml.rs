@@ -48,9 +48,7 @@ impl Nvml {
 
     /// The GPU with this UUID; `None` if the library or the GPU is missing.
     fn open(uuid: [u8; 16]) -> Option<Nvml> {
-        static LIBRARY: OnceLock<Option<nvml_wrapper::Nvml>> = OnceLock::new();
-        let library = LIBRARY.get_or_init(|| nvml_wrapper::Nvml::init().ok());
-        let device = library.as_ref()?.device_by_uuid(uuid_text(uuid)).ok()?;
+        let device = library()?.device_by_uuid(uuid_text(uuid)).ok()?;
         Some(Nvml { device })
     }
 
@@ -74,6 +72,18 @@ impl Nvml {
             watts: watts(self.device.power_usage().ok()?),
         })
     }
+}
+
+/// The driver's version; `None` if the library is missing.
+pub fn driver() -> Option<String> {
+    library()?.sys_driver_version().ok()
+}
+
+/// The library, loaded once a process; `None` if it is missing.
+fn library() -> Option<&'static nvml_wrapper::Nvml> {
+    static LIBRARY: OnceLock<Option<nvml_wrapper::Nvml>> = OnceLock::new();
+    let library = LIBRARY.get_or_init(|| nvml_wrapper::Nvml::init().ok());
+    library.as_ref()
 }
 
 fn watts(milliwatts: u32) -> f64 {
