@@ -8,6 +8,7 @@ mod table;
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
+use super::machine::Machine;
 use super::results::{AtShape, Outcome, Results, Summary};
 use crate::units;
 use plots::plots;
@@ -91,26 +92,43 @@ fn facts(results: &Results) -> Vec<(&'static str, Markup)> {
         suites,
         ..
     } = results;
+    let suites = html! {
+        @for (nth, suite) in suites.iter().enumerate() {
+            @if nth > 0 { br; }
+            code { (suite.name) } ": " (suite.about)
+        }
+    };
+    let mut facts = facts_of_machine(machine).to_vec();
+    facts.extend([
+        ("date", html! { (began) ", took " (duration(*seconds)) }),
+        ("command", html! { code { (command) } }),
+        ("version", html! { (program) }),
+        ("suites", suites),
+    ]);
+    facts.retain(|(_, fact)| !fact.0.is_empty());
+    facts
+}
+
+/// The device and its libraries. What is not known is empty.
+fn facts_of_machine(machine: &Machine) -> [(&'static str, Markup); 5] {
     let is_gpu = machine.backend != "cpu";
+    let (device, parts) = match is_gpu {
+        true => ("GPU", "multiprocessors"),
+        false => ("processor", "cores"),
+    };
     let capability = machine.compute_capability.as_ref();
     let memory = machine.memory_bytes.filter(|_| is_gpu);
-    let parts = [
+    let described = [
         Some(machine.name.clone()),
         capability.map(|capability| format!("compute capability {capability}")),
-        Some(match is_gpu {
-            true => format!("{} multiprocessors", machine.multiprocessors),
-            false => format!("{} cores", machine.multiprocessors),
-        }),
+        Some(format!("{} {parts}", machine.multiprocessors)),
         memory.map(|bytes| format!("{:.0} GiB", bytes as f64 / f64::from(1 << 30))),
     ];
-    let device = if is_gpu { "GPU" } else { "processor" };
-    let mut facts = vec![(device, words(parts))];
     let card = machine.card.as_ref();
     let driver = [
         card.map(|card| card.driver.clone()),
         machine.cuda.as_ref().map(|cuda| format!("CUDA {cuda}")),
     ];
-    facts.push(("driver", words(driver)));
     let limits = card.map(|card| {
         [
             card.power_limit_watts.map(|watts| format!("{watts:.0} W")),
@@ -119,23 +137,15 @@ fn facts(results: &Results) -> Vec<(&'static str, Markup)> {
                 .map(|mhz| format!("memory at {mhz} MHz")),
         ]
     });
-    facts.push(("card's limits", words(limits.into_iter().flatten())));
-    facts.push(("cuBLASLt", words([machine.cublas.clone()])));
     let copy = machine.copy_gigabytes;
     let copy = copy.map(|copy| format!("{copy:.0} GB/s read and written"));
-    facts.push(("device copy", words([copy])));
-    facts.push(("date", html! { (began) ", took " (duration(*seconds)) }));
-    facts.push(("command", html! { code { (command) } }));
-    facts.push(("version", html! { (program) }));
-    let suites = html! {
-        @for (nth, suite) in suites.iter().enumerate() {
-            @if nth > 0 { br; }
-            code { (suite.name) } ": " (suite.about)
-        }
-    };
-    facts.push(("suites", suites));
-    facts.retain(|(_, fact)| !fact.0.is_empty());
-    facts
+    [
+        (device, words(described)),
+        ("driver", words(driver)),
+        ("card's limits", words(limits.into_iter().flatten())),
+        ("cuBLASLt", words([machine.cublas.clone()])),
+        ("device copy", words([copy])),
+    ]
 }
 
 /// Those of some parts that there are, in a line.
