@@ -23,7 +23,7 @@ use crate::measure::error::Error;
 use crate::measure::protocol::Protocol;
 use crate::measure::setting::Setting;
 use crate::measure::timer::{Timer, Times};
-use crate::output::Output;
+use crate::output::{Output, OutputError};
 use crate::progress::ProgressArgs;
 use case::TuneCase;
 use problems::{LeftOut, Problems, shape, suite_of};
@@ -82,17 +82,10 @@ pub fn run(args: &TuneArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         progress: args.progress.beside(output),
         ..Setting::new(&device, args.seed)?
     };
-    let on_gpu = setting.on_gpu();
-    output.say(device.describe())?;
-    if let Some(warning) = no_figures(&device) {
-        output.say(warning)?;
-    }
-    for LeftOut { id, why } in &problems.left_out {
-        output.say(format!("{id} is left out: {why}"))?;
-    }
+    say_what_is_tuned(output, &device, &problems)?;
     let mut tuner = Tuner {
         timer: Timer::new(&setting)?,
-        protocol: Protocol::bursts(args.rounds as usize, on_gpu),
+        protocol: Protocol::bursts(args.rounds as usize, setting.on_gpu()),
         setting: &setting,
         output,
     };
@@ -139,6 +132,22 @@ fn problems(args: &TuneArgs, device: &Device) -> Result<Problems, Box<dyn std::e
         return Err(nothing_to_tune(&problems).into());
     }
     Ok(problems)
+}
+
+/// Says which device is tuned, and which problems are not.
+fn say_what_is_tuned(
+    output: &Output,
+    device: &Device,
+    problems: &Problems,
+) -> Result<(), OutputError> {
+    output.say(device.describe())?;
+    if let Some(warning) = no_figures(device) {
+        output.say(warning)?;
+    }
+    for LeftOut { id, why } in &problems.left_out {
+        output.say(format!("{id} is left out: {why}"))?;
+    }
+    Ok(())
 }
 
 /// Refuses problems that take the CPU backend long.
@@ -223,7 +232,7 @@ impl Tuner<'_> {
         file: &Path,
     ) -> Result<Vec<ProblemReport>, Box<dyn std::error::Error>> {
         let progress = &self.setting.progress;
-        self.output.say(header())?;
+        progress.above(|| self.output.say(header()))?;
         progress.begin("", problems.keys.len());
         let mut reports = Vec::new();
         for key in &problems.keys {

@@ -107,7 +107,7 @@ pub fn run(device: &Device, plan: &Plan, keep: impl FnMut(&Results) -> Result<()
         protocol: plan.protocol,
     };
     machine.copy_gigabytes = bench.copy_speed()?;
-    output.say(table::header())?;
+    setting.progress.above(|| output.say(table::header()))?;
     setting.progress.begin("", problems.count());
     let mut rows = Rows {
         output,
