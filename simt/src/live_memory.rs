@@ -100,12 +100,23 @@ impl LiveMemory {
             written,
         };
         let mut known = write();
-        // What another owner had there has been freed.
-        while let Some(borrowed) = before(&known.borrowed, range.last())
+        // What another owner had there has been freed. Beside it, another thread may have borrowed memory that lives.
+        while bytes > 0
+            && let Some(borrowed) = before(&known.borrowed, range.last())
             && start < borrowed.end()
         {
-            let borrowed = borrowed.start;
-            known.borrowed.remove(&borrowed);
+            let (first, end) = (borrowed.start, borrowed.end());
+            known.borrowed.remove(&first);
+            for (start, end) in [(first, start), (range.end(), end)] {
+                if start < end {
+                    let rest = Range {
+                        start,
+                        bytes: end - start,
+                        written: None,
+                    };
+                    known.borrowed.insert(start, rest);
+                }
+            }
         }
         known.freed.retain(|&(freed, _)| freed != start);
         known.owned.insert(start, range);
@@ -291,8 +302,11 @@ mod tests {
         LiveMemory::borrow(start + 90, 120);
         assert!(find(start, 300).is_some());
         let memory = LiveMemory::new(start + 50, 10, Contents::Written);
-        assert!(find(start, 4).is_none());
+        assert!(find(start + 48, 4).is_none());
+        // Another thread may have borrowed what is beside it.
+        assert!(find(start, 50).is_some() && find(start + 60, 240).is_some());
         drop(memory);
+        assert!(find(start + 50, 10).is_none());
     }
 
     #[test]
