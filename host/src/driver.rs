@@ -12,6 +12,13 @@ use crate::{Error, Result};
 /// The oldest driver that has all functions that this crate calls, in `cuDriverGetVersion`'s counting: CUDA 12.0.
 const OLDEST: i32 = 12_000;
 
+/// The driver's library.
+const DRIVER: &str = if cfg!(windows) {
+    "nvcuda.dll"
+} else {
+    "libcuda"
+};
+
 /// Whether a usable driver is installed; `Err` says what is wrong. Probed once per process.
 ///
 /// All other driver calls of this crate come after this check, because a call into a missing
@@ -26,7 +33,7 @@ fn probe() -> Result<(), String> {
         return Err("there is no NVIDIA driver: Miri loads no library".to_string());
     }
     if !is_installed() {
-        return Err("there is no NVIDIA driver: libcuda was not found".to_string());
+        return Err(format!("there is no NVIDIA driver: {DRIVER} was not found"));
     }
     let version = version().map_err(|error| error.to_string())?;
     if version < OLDEST {
@@ -47,7 +54,7 @@ fn probe() -> Result<(), String> {
 /// has not.
 fn is_installed() -> bool {
     const NAMES: &[&str] = if cfg!(windows) {
-        &["nvcuda.dll"]
+        &[DRIVER]
     } else {
         &["libcuda.so.1", "libcuda.so"]
     };

@@ -183,7 +183,8 @@ fn a_store_outside_of_its_buffer_is_an_error_and_reaches_no_memory() -> Result<(
     let x = stream.upload(&[1.0f32; 8])?;
     // The view is in the middle of a buffer, whose other elements are its neighbours.
     let mut y = stream.zeroed::<f32>(24)?;
-    for shift in [2, -7, 1000, 1 << 40, -(1 << 40)] {
+    // On Windows, buffers lie so low that a longer way back would lead below address 0.
+    for shift in [2, -7, 1000, 1 << 40, -(1 << 12)] {
         let args = (0i64, shift, &x, y.slice_mut(8..16)?);
         let result = run(&stream, &shifted, 2, args);
         let element = format!("at element {} of argument 4 (`y`)", 6 + shift);

@@ -17,6 +17,9 @@ use crate::{complete, families, leftovers, library, limits, shipped};
 /// Variable that asks for line information if it is `1`.
 const LINE_INFO_VARIABLE: &str = "CUTLET_LINE_INFO";
 
+/// The oldest target that all compilers know: that of Rust 1.97.
+const OLDEST: u32 = 70;
+
 /// Compiles the kernels of the package whose build script this is.
 ///
 /// ```no_run
@@ -230,9 +233,14 @@ impl Builder {
             let digits = target
                 .strip_prefix("sm_")
                 .map(|rest| rest.strip_suffix(['a', 'f']).unwrap_or(rest));
-            if digits.is_none_or(|digits| digits.parse::<u32>().is_err()) {
+            let Some(number) = digits.and_then(|digits| digits.parse::<u32>().ok()) else {
                 return Err(BuildError::Setting(format!(
                     "`{target}` is not a PTX target: write it as in `sm_80` or `sm_90a`"
+                )));
+            };
+            if number < OLDEST {
+                return Err(BuildError::Setting(format!(
+                    "rustc compiles for `{target}` no more: the oldest target of Rust 1.97 is sm_{OLDEST}"
                 )));
             }
         }
@@ -362,6 +370,8 @@ mod tests {
             error.to_string().contains("`hopper` is not a PTX target"),
             "{error}"
         );
+        let error = Builder::new().target("sm_61").check_targets().unwrap_err();
+        assert!(error.to_string().contains("is sm_70"), "{error}");
         let error = Builder::new().check_targets().unwrap_err();
         assert!(error.to_string().contains("without targets"), "{error}");
     }

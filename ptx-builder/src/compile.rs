@@ -9,6 +9,7 @@ use std::time::SystemTime;
 
 use crate::environment;
 use crate::error::BuildError;
+use crate::flags::{self, Flags};
 use crate::sources::Inputs;
 use crate::toolchain::Toolchain;
 
@@ -58,44 +59,6 @@ pub(crate) struct Output {
     /// What the result depends on.
     pub inputs: Inputs,
 }
-
-/// The PTX version for Hopper, which drivers know since CUDA 12.1. By itself rustc would take 8.0, the first version
-/// that knows the target, which has no `st.async`.
-const HOPPER_ISA: &str = "-Ctarget-feature=+ptx81";
-
-/// Unrolls the loops over a thread's values. In a loop, their arrays end up in memory instead of registers. Only the
-/// kernels' own crate gets the flag, because generic code is compiled there. The loops of libraries, such as those over
-/// the leaves of a layout, take minutes to compile when unrolled like that.
-const UNROLL: &str = "-Cllvm-args=-unroll-threshold=100000";
-
-/// Copies functions of other crates into each text that calls them, as if all were `#[inline]`. A crate's functions can
-/// be copied only if the crate itself was compiled with this flag, and so `core` is, too.
-const COPY: &str = "-Zcross-crate-inline-threshold=always";
-
-/// Inlines small functions while they are generic, once for all their instances. Layouts consist of such functions, and
-/// LLVM would inline them for each instance anew.
-const INLINE: &str = "-Zinline-mir-threshold=1000 -Zinline-mir-hint-threshold=1000 -Zinline-mir-forwarder-threshold=1000";
-
-/// rustc makes a text for each module as long as a package has fewer modules than this.
-const TEXTS: &str = "-Ccodegen-units=4096";
-
-/// The profile, so that the profile of the user's workspace has no effect. What that workspace sets for single packages
-/// is overruled by [flags](Compilation::rustflags), as far as it changes code. With link-time optimisation no machine
-/// code is made of the other crates. Only the rustc of the kernels' own crate is told to go without it, so that the
-/// other crates serve for both values of [`Link`].
-const PROFILE: [(&str, &str); 8] = [
-    ("OPT_LEVEL", "3"),
-    ("LTO", "fat"),
-    ("CODEGEN_UNITS", "1"),
-    ("PANIC", "abort"),
-    ("DEBUG_ASSERTIONS", "false"),
-    ("OVERFLOW_CHECKS", "false"),
-    ("STRIP", "none"),
-    ("SPLIT_DEBUGINFO", "off"),
-];
-
-/// Overrules what the user's profile may set for single packages, as far as it changes code.
-const ALIKE: &str = "-Copt-level=3 -Cdebug-assertions=off -Coverflow-checks=off";
 
 /// A variable with another value for each nested build of the package.
 ///
@@ -182,23 +145,17 @@ impl Compilation<'_> {
     ) -> Result<process::Output, BuildError> {
         let mut command = Command::new(self.toolchain.cargo());
         environment::scrub(&mut command);
-        for (name, value) in PROFILE {
-            command.env(format!("CARGO_PROFILE_RELEASE_{name}"), value);
-        }
+        self.flags().set(&mut command);
         let run = SystemTime::now()
             .duration_since(SystemTime::UNIX_EPOCH)
             .unwrap_or_default();
         command
             .current_dir(&self.package.folder)
-            .env("CARGO_PROFILE_RELEASE_DEBUG", self.debug())
-            // The profile does not overrule `[build] incremental`.
-            .env("CARGO_INCREMENTAL", "0")
             .env("CARGO_BUILD_BUILD_DIR", &self.folder)
             .env("RUSTC", self.toolchain.rustc())
             .env("RUSTC_BOOTSTRAP", "1")
             .env("RUSTC_WRAPPER", no_wrapper())
             .env("RUSTC_WORKSPACE_WRAPPER", no_wrapper())
-            .env("RUSTFLAGS", self.rustflags())
             .env(run_variable(&self.package.name), run.as_nanos().to_string())
             // A static library needs no linker.
             .args([
@@ -212,8 +169,6 @@ impl Compilation<'_> {
             .args(["--target", "nvptx64-nvidia-cuda"])
             .arg("--target-dir")
             .arg(&self.folder)
-            // A library's metadata is in a file beside it. A second copy of it would be a fifth of the folder.
-            .arg("-Zno-embed-metadata")
             .arg("--message-format=json-render-diagnostics")
             .arg("--no-default-features")
             .arg(format!("--features={}", self.package.features.join(",")));
@@ -226,12 +181,11 @@ impl Compilation<'_> {
         // rustc reuses what the run before made only if it writes to the same path.
         command
             .arg("--")
-            .args([option("--emit=asm=", &texts.join("one.s")), UNROLL.into()]);
+            .arg(option("--emit=asm=", &texts.join("one.s")))
+            .args(flags::of_kernels(link));
         if link == Link::Apart {
             // If there are several texts, rustc leaves them among its temporary files.
             command.args([
-                "-Clto=off".into(),
-                TEXTS.into(),
                 option("-Ztemps-dir=", texts),
                 option("-Cincremental=", &self.folder.join("incremental")),
             ]);
@@ -241,29 +195,12 @@ impl Compilation<'_> {
             .map_err(BuildError::io("running", self.toolchain.cargo()))
     }
 
-    /// The level of debug information.
-    fn debug(&self) -> &'static str {
-        if self.line_info {
-            "line-directives-only"
-        } else {
-            "none"
+    fn flags(&self) -> Flags<'_> {
+        Flags {
+            target: self.target,
+            line_info: self.line_info,
+            copies: self.can_be_apart(),
         }
-    }
-
-    /// Flags for every crate that the kernels consist of, `core` included. They follow those of the profile.
-    fn rustflags(&self) -> String {
-        let mut flags = format!(
-            "-Ctarget-cpu={} {ALIKE} -Cdebuginfo={} {INLINE}",
-            self.target,
-            self.debug()
-        );
-        if self.target == "sm_90a" {
-            flags = format!("{flags} {HOPPER_ISA}");
-        }
-        if self.can_be_apart() {
-            flags = format!("{flags} {COPY}");
-        }
-        flags
     }
 }
 

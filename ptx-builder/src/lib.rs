@@ -57,6 +57,7 @@ mod entry;
 mod environment;
 mod error;
 mod families;
+mod flags;
 mod isa;
 mod leftovers;
 mod library;

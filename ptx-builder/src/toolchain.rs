@@ -122,8 +122,10 @@ impl Toolchain {
             }
         }
         // A proxy of rustup would set variables for another toolchain, so the programs themselves are used.
-        let program =
-            |name: &str| Some(sysroot.join("bin").join(name)).filter(|path| path.exists());
+        let program = |name: &str| {
+            let file = format!("{name}{}", env::consts::EXE_SUFFIX);
+            Some(sysroot.join("bin").join(file)).filter(|path| path.exists())
+        };
         Ok(Toolchain {
             rustc: program("rustc").unwrap_or_else(|| rustc.to_owned()),
             cargo: program("cargo")

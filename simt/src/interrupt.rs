@@ -3,7 +3,7 @@
 //! The process is about to end. So the handler may do what handlers usually must not: it allocates, and takes locks. If
 //! the thread was interrupted in the allocator, the handler hangs, and the line stays unknown.
 //!
-//! This works on Linux, in programs with line tables.
+//! This works on Linux, in programs with line tables. On 64-bit Arm, the line is not always found.
 
 #[cfg(target_os = "linux")]
 pub(crate) use linux::{this_os_thread, where_is};
@@ -35,6 +35,8 @@ mod linux {
     const SIGNAL: c_int = libc::SIGURG;
     /// This file, in the stack.
     const HANDLER: &str = "src/interrupt.rs:";
+    /// The file that calls a kernel's body. From its line on, a stack has none of the kernel.
+    const CALLER: &str = "src/cluster.rs:";
     /// How long the handler has at most.
     const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -77,15 +79,17 @@ mod linux {
     }
 
     /// The innermost line of the interrupted code in a stack, leaving out the handler and what lies in Rust's library.
+    /// An instruction that the compiler added has no line.
     fn line_in(stack: &str) -> Option<String> {
         let is_of_kernel = |line: &&str| {
             let in_library = line.starts_with("/rustc/") || line.contains("/rust/library/");
             line.contains(".rs:") && !in_library && !line.contains(HANDLER)
         };
-        let lines = stack
+        let mut lines = stack
             .lines()
-            .filter_map(|line| line.trim_start().strip_prefix("at "));
-        let line = lines.into_iter().find(is_of_kernel)?;
+            .filter_map(|line| line.trim_start().strip_prefix("at "))
+            .take_while(|line| !line.contains(CALLER));
+        let line = lines.find(is_of_kernel)?;
         Some(line.trim_start_matches("./").to_owned())
     }
 
@@ -109,6 +113,9 @@ mod linux {
 ";
             assert_eq!(line_in(stack).as_deref(), Some("src/kernel.rs:12:9"));
             assert_eq!(line_in("   0: look\n   1: <unknown>\n   2: main"), None);
+            let without_line = "   0: spinning::body\n   1: call\n             at ./src/cluster.rs:378:13\n   \
+                                2: run\n             at /home/me/corosensei/src/coroutine.rs:243:62";
+            assert_eq!(line_in(without_line), None);
         }
     }
 }

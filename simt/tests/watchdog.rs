@@ -50,9 +50,9 @@ fn an_endless_loop_is_named() {
     }
 }
 
-/// Programs with debug assertions have line tables.
+/// Programs with debug assertions have line tables. On 64-bit Arm, the line is not always found.
 #[test]
-#[cfg(all(target_os = "linux", debug_assertions))]
+#[cfg(all(target_os = "linux", target_arch = "x86_64", debug_assertions))]
 fn the_line_of_an_endless_loop_is_named() {
     let Some(output) = run_apart("the_line_of_an_endless_loop_is_named") else {
         let _ = launch(&SPEC, &|| {

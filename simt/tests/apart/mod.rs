@@ -6,6 +6,9 @@ use std::process::{Command, Output};
 /// Set in the process that a test starts.
 const INSIDE: &str = "CUTLET_TEST_APART";
 
+/// Names the emulator, if this program is of another machine: the system does not start it by itself.
+const EMULATOR: &str = "CUTLET_TEST_EMULATOR";
+
 /// Runs this program again with these environment variables, for the given test alone. Its name begins with its file's.
 /// `None` in the process that this starts.
 pub fn run_apart(test: &str, variables: &[(&str, &str)]) -> Option<Output> {
@@ -13,7 +16,13 @@ pub fn run_apart(test: &str, variables: &[(&str, &str)]) -> Option<Output> {
         return None;
     }
     let program = std::env::current_exe().unwrap();
-    let output = Command::new(program)
+    // With an emulator, the program is its first argument.
+    let line: Vec<_> = std::env::var_os(EMULATOR)
+        .into_iter()
+        .chain([program.into()])
+        .collect();
+    let output = Command::new(&line[0])
+        .args(&line[1..])
         .args(["--exact", test, "--nocapture"])
         .env(INSIDE, "1")
         .envs(variables.iter().copied())
