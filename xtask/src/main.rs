@@ -4,6 +4,7 @@
 
 mod archive;
 mod assembly;
+mod barriers;
 mod ci;
 mod cuda_toolkit;
 mod demo;
@@ -60,30 +61,28 @@ fn main() -> ExitCode {
     if cuda_toolkit::stands_in_for_nvcc() {
         return ended("nvcc", cuda_toolkit::nvcc(&arguments));
     }
-    let (task, files) = match arguments.as_slice() {
-        [task, files @ ..] if files.is_empty() == (task != "measured") => (task.as_str(), files),
-        _ => ("", &[][..]),
-    };
-    let outcome = match task {
-        "demo" => demo::run(),
-        "test" => test::run(),
-        "setup" => setup::run(),
-        "ci" => ci::run(),
-        "nightly" => nightly::run(),
-        "lint-kernels" => lint_kernels::run(),
-        "ptx" => ptx::run(),
-        "package" => package::run(),
-        "playground" => playground::run(),
-        "cuda-toolkit" => cuda_toolkit::run(),
-        "miri" => sanitizers::miri(),
-        "tsan" => sanitizers::tsan(),
-        "measured" => measured(files),
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let outcome = match words.as_slice() {
+        ["demo"] => demo::run(),
+        ["test"] => test::run(),
+        ["setup"] => setup::run(),
+        ["ci"] => ci::run(),
+        ["nightly"] => nightly::run(),
+        ["lint-kernels"] => lint_kernels::run(),
+        ["ptx"] => ptx::run(),
+        ["ptx", "--record"] => ptx::record(),
+        ["package"] => package::run(),
+        ["playground"] => playground::run(),
+        ["cuda-toolkit"] => cuda_toolkit::run(),
+        ["miri"] => sanitizers::miri(),
+        ["tsan"] => sanitizers::tsan(),
+        ["measured", files @ ..] if !files.is_empty() => measured(files),
         _ => {
             eprintln!("{USAGE}");
             return ExitCode::from(2);
         }
     };
-    ended(task, outcome)
+    ended(words[0], outcome)
 }
 
 /// The program's exit code. An error is printed.
@@ -98,8 +97,8 @@ fn ended(task: &str, outcome: process::Outcome) -> ExitCode {
 }
 
 /// Adds times to the tables of the package `cutlet-fitting`, if there are some, and runs its fit.
-fn measured(arguments: &[String]) -> process::Outcome {
-    let fitting = |arguments: &[String]| {
+fn measured(arguments: &[&str]) -> process::Outcome {
+    let fitting = |arguments: &[&str]| {
         let mut cargo = process::cargo("run --quiet --package cutlet-fitting --");
         process::run(cargo.args(arguments))
     };
@@ -107,6 +106,6 @@ fn measured(arguments: &[String]) -> process::Outcome {
     match arguments {
         [option] if option.starts_with("--") => Ok(()),
         // Tables are part of the program, which is compiled again with the new times.
-        _ => fitting(&["--fit".to_owned()]),
+        _ => fitting(&["--fit"]),
     }
 }

@@ -3,10 +3,11 @@
 
 use std::{collections::BTreeMap, path::Path};
 
-use cutlet_ptx_builder::BuiltModule;
+use cutlet_ptx_builder::{Built, BuiltModule, Toolchain};
 
 use crate::{
     assembly::{self, ALL_GPUS, Assembled, FEW_GPUS, PORTABLE},
+    barriers::{Barriers, Record},
     hot_loop, instructions,
     kernel_package::{Formats, KERNELS},
     nvdisasm::Nvdisasm,
@@ -15,9 +16,12 @@ use crate::{
     workspace::target_dir,
 };
 
-/// The latest version of PTX that a kernel for [`PORTABLE`] may have. Drivers accept it since CUDA 11.5. It is the
-/// first one with `cp.async` under a condition, and kernels without that are of version 7.0.
-const PORTABLE_ISA: (u32, u32) = (7, 5);
+/// The versions of PTX that kernels for a target may have. A compiler that takes a later one by itself would make
+/// kernels that older drivers refuse.
+///
+/// Drivers accept 7.0 since CUDA 11.0, and 7.5 since CUDA 11.5. It is the first one with `cp.async` under a condition.
+/// They accept 8.1 since CUDA 12.1.
+const VERSIONS: [(&str, &[&str]); 2] = [(PORTABLE, &["7.0", "7.5"]), ("sm_90a", &["8.1"])];
 
 /// Assembles the instructions of the device crate, then assembles and checks all kernels, as the library has them.
 pub fn run() -> Outcome {
@@ -29,16 +33,41 @@ pub fn run_for_all() -> Outcome {
     check(Formats::Compared, ALL_GPUS)
 }
 
+/// Writes the kernels' numbers of barriers into the file that [`run`] compares them with.
+pub fn record() -> Outcome {
+    let built = KERNELS.build(Formats::Derived)?;
+    let found = barriers(&built, &texts(&built)?);
+    Record::read()?.updated(&compiler()?, &found)?.write()
+}
+
+/// What the device compiler prints as its version.
+fn compiler() -> Outcome<String> {
+    let toolchain = Toolchain::find().map_err(|error| error.to_string())?;
+    Ok(toolchain.version().to_owned())
+}
+
+/// The texts of the modules, in their order.
+fn texts(built: &Built) -> Outcome<Vec<String>> {
+    let read = |module: &BuiltModule| {
+        std::fs::read_to_string(&module.path)
+            .map_err(|error| format!("cannot read {}: {error}", module.path.display()))
+    };
+    built.modules().iter().map(read).collect()
+}
+
+fn barriers(built: &Built, texts: &[String]) -> Barriers {
+    let mut barriers = Barriers::default();
+    for (module, text) in built.modules().iter().zip(texts) {
+        barriers.add(&module.target, text);
+    }
+    barriers
+}
+
 fn check(formats: Formats, portable: &[&str]) -> Outcome {
     let (ptxas, nvdisasm) = (Ptxas::get()?, Nvdisasm::get()?);
     instructions::assemble(&ptxas)?;
     let built = KERNELS.build(formats)?;
-    let mut texts = Vec::new();
-    for module in built.modules() {
-        let text = std::fs::read_to_string(&module.path)
-            .map_err(|error| format!("cannot read {}: {error}", module.path.display()))?;
-        texts.push(text);
-    }
+    let texts = texts(&built)?;
     println!(
         "\nPTX for {PORTABLE} is assembled for {}; its figures are the largest of these",
         portable.join(", ")
@@ -47,7 +76,10 @@ fn check(formats: Formats, portable: &[&str]) -> Outcome {
         "{:<32} {:<20} {:<8} {:>9} {:>6} {:>7} {:>13}",
         "entry", "family", "target", "registers", "stack", "spilled", "static shared"
     );
-    let mut findings = Findings::default();
+    let mut findings = Findings {
+        faults: Record::read()?.faults(&compiler()?, &barriers(&built, &texts))?,
+        ..Findings::default()
+    };
     let mut with_wgmma = Vec::new();
     let mut texts = texts.iter();
     let folder = target_dir()?.join("machine-code");
@@ -79,8 +111,9 @@ fn check(formats: Formats, portable: &[&str]) -> Outcome {
     } = findings;
     if faults.is_empty() {
         println!(
-            "\n{entries} entries in {} modules: no spills, no local memory, no calls, no warnings; \
-             no memory barrier and no yield in the {hot_loops} loops with wgmma",
+            "\n{entries} entries in {} modules: no spills, no local memory, no calls, no warnings, their versions \
+             of PTX and as many barriers as in xtask/barriers.txt; no memory barrier and no yield in the {hot_loops} \
+             loops with wgmma",
             built.modules().len()
         );
         Ok(())
@@ -109,7 +142,7 @@ impl Findings {
         self.faults.extend(slow_lines(text).map(of_module));
         self.faults.extend(doubled_barriers(text).map(of_module));
         self.faults
-            .extend(late_version(target, text).map(of_module));
+            .extend(other_version(target, text).map(of_module));
         let mut worst = BTreeMap::<&str, Usage>::new();
         for Assembled { gpu, report, .. } in assembled {
             let of_gpu = |fault: &str| format!("{}: {fault}", assembly::describe(module, gpu));
@@ -200,17 +233,14 @@ fn doubled_barriers(ptx: &str) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// The text's version of PTX, if older drivers would refuse a kernel because of it: see [`PORTABLE_ISA`].
-fn late_version(target: &str, ptx: &str) -> Option<String> {
-    let version = ptx
-        .lines()
-        .find_map(|line| line.strip_prefix(".version "))?
-        .trim();
-    let (major, minor) = version.split_once('.')?;
-    let is_late = (major.parse().ok()?, minor.parse().ok()?) > PORTABLE_ISA;
-    (target == PORTABLE && is_late).then(|| {
-        let (major, minor) = PORTABLE_ISA;
-        format!("its PTX is of version {version}, but kernels for {PORTABLE} need no later one than {major}.{minor}")
+/// The text's version of PTX, if it is none of [`VERSIONS`].
+fn other_version(target: &str, ptx: &str) -> Option<String> {
+    let line = ptx.lines().find_map(|line| line.strip_prefix(".version "));
+    let version = line.unwrap_or("unknown").trim();
+    let (_, expected) = VERSIONS.iter().find(|(of, _)| *of == target)?;
+    (!expected.contains(&version)).then(|| {
+        let expected = expected.join(" or ");
+        format!("its PTX is of version {version}, but that of kernels for {target} is {expected}")
     })
 }
 
@@ -258,11 +288,16 @@ mod tests {
     #[test]
     fn a_version_that_older_drivers_refuse_is_found() {
         let text = |version| format!(".version {version}\n.target sm_80\n.address_size 64\n");
-        assert_eq!(late_version("sm_80", &text("7.0")), None);
-        assert_eq!(late_version("sm_80", &text("7.5")), None);
-        assert_eq!(late_version("sm_90a", &text("8.1")), None);
-        let fault = late_version("sm_80", &text("7.8")).unwrap();
-        assert!(fault.contains("version 7.8"), "{fault}");
+        assert_eq!(other_version("sm_80", &text("7.0")), None);
+        assert_eq!(other_version("sm_80", &text("7.5")), None);
+        assert_eq!(other_version("sm_90a", &text("8.1")), None);
+        let fault = other_version("sm_80", &text("7.8")).unwrap();
+        assert!(
+            fault.contains("version 7.8") && fault.contains("7.0 or 7.5"),
+            "{fault}"
+        );
+        let fault = other_version("sm_90a", "").unwrap();
+        assert!(fault.contains("version unknown"), "{fault}");
     }
 
     #[test]
