@@ -351,7 +351,7 @@ mod cpu {
         let cell = unsafe { cell(at) };
         let next = |old: u32| Some(if old >= last { 0 } else { old + 1 });
         let (Ok(old) | Err(old)) = ordered(AcquireRelease, cell.as_ptr().addr(), || {
-            cell.fetch_update(Ordering::AcqRel, Ordering::Relaxed, next)
+            cell.try_update(Ordering::AcqRel, Ordering::Relaxed, next)
         });
         old
     }
@@ -428,7 +428,7 @@ mod cpu {
                     let cell = unsafe { cell(at) };
                     let add = |old| Some((<$type>::from_bits(old) + value).to_bits());
                     let (Ok(old) | Err(old)) = ordered(Relaxed, cell.as_ptr().addr(), || {
-                        cell.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add)
+                        cell.try_update(Ordering::Relaxed, Ordering::Relaxed, add)
                     });
                     <$type>::from_bits(old)
                 }

@@ -277,7 +277,7 @@ mod cpu {
                     let add = |old| Some(sum(<$type>::from_bits(old), self).to_bits());
                     // SAFETY: the caller promises that the number exists. It has the size of the atomic.
                     let atomic = unsafe { &*number.cast::<$atomic>() };
-                    let _ = atomic.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add);
+                    let _ = atomic.try_update(Ordering::Relaxed, Ordering::Relaxed, add);
                 }
             }
         )+};

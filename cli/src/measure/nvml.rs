@@ -43,7 +43,8 @@ impl Nvml {
     /// The GPU of a stream; `None` on the CPU, and if the library is missing.
     pub fn of(stream: &Stream) -> Option<Nvml> {
         let uuid = stream.as_cudarc()?.context().uuid().ok()?;
-        Nvml::open(uuid.bytes.map(|byte| byte as u8))
+        // C's characters are signed on some machines.
+        Nvml::open(uuid.bytes.map(|byte| byte.to_ne_bytes()[0]))
     }
 
     /// The GPU with this UUID; `None` if the library or the GPU is missing.

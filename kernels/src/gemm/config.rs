@@ -7,14 +7,17 @@ use cutlet_device::{CpuBody, MmaInstruction};
 use cutlet_layout_core::Fragment;
 
 /// The body for the CPU of a kernel that has one, and of one whose multiply-adds want the processor's vector
-/// instructions. The unit tests of this package run no kernel, so that none is compiled for them.
+/// instructions. The unit tests of this package run no kernel, so that none is compiled for them. A build without the
+/// CPU backend or without a family uses none or one of them.
 #[cfg(not(target_arch = "nvptx64"))]
+#[allow(dead_code)]
 pub(super) const BODY: CpuBody = if cfg!(test) {
     CpuBody::None
 } else {
     CpuBody::Plain
 };
 #[cfg(not(target_arch = "nvptx64"))]
+#[allow(dead_code)]
 pub(super) const VECTOR_BODY: CpuBody = if cfg!(test) {
     CpuBody::None
 } else {

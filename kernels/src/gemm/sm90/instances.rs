@@ -13,10 +13,11 @@
 //! their PTX derived. A build with `CUTLET_EACH_FORMAT=1` compiles them, and fails where they differ otherwise. GELU is
 //! compiled for both: in bf16 it is computed by a cheaper approximation, whose error bf16 rounds away.
 
-// A build without the family has no instances, which use these imports. Not all are compiled for all targets.
+// A build without the family has no instances, which use these imports. Not all are compiled for all targets. Without
+// the CPU backend, none has a body for it.
 #![cfg_attr(
-    any(not(feature = "hopper"), target_arch = "nvptx64"),
-    allow(unused_imports)
+    any(not(feature = "hopper"), not(feature = "cpu"), target_arch = "nvptx64"),
+    allow(unused_imports, unused_macros)
 )]
 
 use cutlet_device::tile::{KMajor as K, MnMajor as M};
