@@ -17,6 +17,6 @@ fn main() {
         .target("sm_80")
         .target("sm_90a")
         .leftovers(Leftovers::Deny)
-        .shipped_by("cargo xtask package")
+        .shipped_by("cargo xtask release --dry-run")
         .build();
 }

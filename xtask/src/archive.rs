@@ -1,32 +1,38 @@
-//! Checks that the archive of every published package has its licences and a README, and that its manifest describes
-//! it.
+//! The archives of the published packages: unpacks them, and checks what is inside and how large they are.
 
-use std::{path::Path, process::Command};
+use std::{fs::File, path::Path};
 
-use crate::{
-    process::{Outcome, output},
-    workspace::Package,
-};
+use flate2::read::GzDecoder;
+use tar::Archive;
+
+use crate::{process::Outcome, workspace::Package};
 
 /// Files at the top of every archive.
 const FILES: [&str; 3] = ["LICENSE-APACHE", "LICENSE-MIT", "README.md"];
 
-/// Returns an error that lists everything that the archives and manifests of the packages lack.
-pub fn check(published: &[Package], folder: &Path) -> Outcome {
+/// The most bytes of an archive. A registry refuses a larger one.
+const LARGEST: u64 = 10_000_000;
+
+/// Unpacks the archives of the packages, which are in `archives`, side by side into `folder`. Prints their sizes, and
+/// returns an error that lists all that they lack.
+pub fn unpack(published: &[Package], archives: &Path, folder: &Path) -> Outcome {
+    println!(
+        "\n{:<24} {:>6} {:>9} {:>9}",
+        "package", "files", "kB", "unpacked"
+    );
     let mut faults = Vec::new();
     for package in published {
-        let archive = package.archive(folder);
-        let (entries, _) = output(Command::new("tar").arg("-tzf").arg(&archive))?;
-        let missing = FILES
-            .into_iter()
-            .filter(|file| !holds(&entries, &package.folder(), file))
-            .map(|file| format!("{}: no {file} in {}", package.name, archive.display()));
-        faults.extend(missing);
-        let missing = package
-            .missing
-            .iter()
-            .map(|key| format!("{}: no `{key}` in its manifest", package.name));
-        faults.extend(missing);
+        let archive = package.archive(archives);
+        let size = unpack_one(&archive, folder)
+            .map_err(|error| format!("cannot unpack {}: {error}", archive.display()))?;
+        println!(
+            "{:<24} {:>6} {:>9} {:>9}",
+            package.name,
+            size.files,
+            size.compressed / 1000,
+            size.unpacked / 1000
+        );
+        faults.extend(faults_of(package, &size, &folder.join(package.folder())));
     }
     if faults.is_empty() {
         Ok(())
@@ -35,14 +41,53 @@ pub fn check(published: &[Package], folder: &Path) -> Outcome {
     }
 }
 
-/// Whether the listing of an archive that unpacks to `folder` has the file.
-fn holds(entries: &str, folder: &str, file: &str) -> bool {
-    entries.lines().any(|entry| {
-        entry
-            .strip_prefix(folder)
-            .and_then(|rest| rest.strip_prefix('/'))
-            == Some(file)
-    })
+/// How large an archive is, in bytes.
+struct Size {
+    files: usize,
+    compressed: u64,
+    unpacked: u64,
+}
+
+fn unpack_one(archive: &Path, folder: &Path) -> std::io::Result<Size> {
+    let file = File::open(archive)?;
+    let mut size = Size {
+        files: 0,
+        compressed: file.metadata()?.len(),
+        unpacked: 0,
+    };
+    let mut archive = Archive::new(GzDecoder::new(file));
+    // Archives carry a fixed date. Files that look as old as those of the last run would not be compiled again.
+    archive.set_preserve_mtime(false);
+    for entry in archive.entries()? {
+        let mut entry = entry?;
+        size.files += 1;
+        size.unpacked += entry.size();
+        entry.unpack_in(folder)?;
+    }
+    Ok(size)
+}
+
+/// What a package lacks that is unpacked in `folder`.
+fn faults_of(package: &Package, size: &Size, folder: &Path) -> Vec<String> {
+    let Package { name, missing, .. } = package;
+    let files = FILES
+        .into_iter()
+        .filter(|file| !folder.join(file).is_file());
+    let mut faults: Vec<String> = files
+        .map(|file| format!("{name}: no {file} in its archive"))
+        .chain(
+            missing
+                .iter()
+                .map(|key| format!("{name}: no `{key}` in its manifest")),
+        )
+        .collect();
+    if size.compressed > LARGEST {
+        faults.push(format!(
+            "{name}: its archive has {} bytes; the most are {LARGEST}",
+            size.compressed
+        ));
+    }
+    faults
 }
 
 #[cfg(test)]
@@ -51,11 +96,30 @@ mod tests {
     use crate::{process::root, workspace::published};
 
     #[test]
-    fn only_a_file_at_the_top_counts() {
-        let entries = "a-0.1.0/README.md\na-0.1.0/fonts/LICENSE-MIT\n";
-        assert!(holds(entries, "a-0.1.0", "README.md"));
-        assert!(!holds(entries, "a-0.1.0", "LICENSE-MIT"));
-        assert!(!holds(entries, "b-0.1.0", "README.md"));
+    fn what_a_package_lacks_is_listed() {
+        let folder = std::env::temp_dir().join(format!("cutlet-archive-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("fonts/LICENSE-MIT")).unwrap();
+        std::fs::write(folder.join("README.md"), "").unwrap();
+        std::fs::write(folder.join("LICENSE-APACHE"), "").unwrap();
+        let package = Package {
+            missing: vec!["license"],
+            ..Package::named("a")
+        };
+        let size = Size {
+            files: 3,
+            compressed: LARGEST + 1,
+            unpacked: 1,
+        };
+        let faults = faults_of(&package, &size, &folder);
+        assert_eq!(
+            faults,
+            [
+                "a: no LICENSE-MIT in its archive",
+                "a: no `license` in its manifest",
+                "a: its archive has 10000001 bytes; the most are 10000000",
+            ]
+        );
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

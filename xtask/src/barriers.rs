@@ -148,8 +148,8 @@ impl Record {
         for kernels in self.0.values_mut() {
             kernels.retain(|kernel, _| found.0.contains_key(kernel));
         }
+        self.0.remove(&release);
         // Those for bf16 first, because others refer to them.
-        self.0.insert(release, BTreeMap::new());
         let (of_f16, others) = found
             .0
             .iter()

@@ -3,9 +3,9 @@
 use crate::{
     cuda_toolkit,
     examples::{Examples, UsersPackage},
-    lint_kernels, package, playground,
+    lint_kernels, playground,
     process::{self, Outcome, cargo},
-    ptx, setup,
+    ptx, release, setup,
 };
 
 /// Runs every check, cheapest first.
@@ -34,5 +34,5 @@ pub fn run() -> Outcome {
     // This also shows that layout-core and device need no std: nvptx64 has none.
     ptx::run()?;
     playground::run()?;
-    package::run()
+    release::check()
 }

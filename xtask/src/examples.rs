@@ -6,6 +6,7 @@ use std::{
 };
 
 use crate::{
+    package::Packages,
     process::{Outcome, cargo, root},
     workspace::{target_dir, test_profile},
 };
@@ -56,16 +57,27 @@ impl UsersPackage {
             target_dir: target_dir()?,
         };
         let folder = &copy.folder;
-        println!("\ncopying examples/{name} to {}", folder.display());
-        copy_package(
-            &root().join("examples").join(name),
-            folder,
-            &test_profile()?,
-        )?;
+        let profile = test_profile()?;
+        copy_package(name, folder, |manifest| {
+            format!("{}\n{profile}", absolute_paths(manifest, &root()))
+        })?;
         // With the lock file, target folder and profile of the repository, no package of the registry is compiled a
         // second time.
         std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))
             .map_err(|error| format!("cannot copy Cargo.lock to {}: {error}", folder.display()))?;
+        Ok(copy)
+    }
+
+    /// Copies the example of this name beside the published packages, which it uses as if they came from the registry.
+    pub fn of_packages(name: &str, packages: &Packages) -> Outcome<Self> {
+        let copy = Self {
+            folder: packages.folder().join(name),
+            target_dir: packages.folder().join("target"),
+        };
+        let version = env!("CARGO_PKG_VERSION");
+        copy_package(name, &copy.folder, |manifest| {
+            format!("{}\n{}", versions(manifest, version), packages.patches())
+        })?;
         Ok(copy)
     }
 
@@ -86,9 +98,13 @@ impl Drop for UsersPackage {
     }
 }
 
-/// Copies a package. In the copied manifest, paths of dependencies are absolute, so that they still lead to the
-/// repository, and the profile is added.
-fn copy_package(from: &Path, to: &Path, profile: &str) -> Outcome {
+/// Copies an example that is a package, with a changed manifest.
+fn copy_package(name: &str, to: &Path, manifest: impl Fn(&str) -> String) -> Outcome {
+    println!("\ncopying examples/{name} to {}", to.display());
+    copy_folder(&root().join("examples").join(name), to, &manifest)
+}
+
+fn copy_folder(from: &Path, to: &Path, manifest: &dyn Fn(&str) -> String) -> Outcome {
     let failed = |error| {
         format!(
             "cannot copy {} to {}: {error}",
@@ -102,15 +118,14 @@ fn copy_package(from: &Path, to: &Path, profile: &str) -> Outcome {
         let Some(name) = path.file_name() else {
             continue;
         };
-        if name == "target" {
+        if name == "target" || name == "Cargo.lock" {
             continue;
         }
         if path.is_dir() {
-            copy_package(&path, &to.join(name), profile)?;
+            copy_folder(&path, &to.join(name), manifest)?;
         } else if name == "Cargo.toml" {
-            let manifest = std::fs::read_to_string(&path).map_err(failed)?;
-            let manifest = absolute_paths(&manifest, &root());
-            std::fs::write(to.join(name), format!("{manifest}\n{profile}")).map_err(failed)?;
+            let text = std::fs::read_to_string(&path).map_err(failed)?;
+            std::fs::write(to.join(name), manifest(&text)).map_err(failed)?;
         } else {
             std::fs::copy(&path, to.join(name)).map_err(failed)?;
         }
@@ -118,9 +133,20 @@ fn copy_package(from: &Path, to: &Path, profile: &str) -> Outcome {
     Ok(())
 }
 
-/// The manifest with `root` in place of `../..` in every `path`.
+/// The manifest with `version` in place of every path that leads out of the example.
+fn versions(manifest: &str, version: &str) -> String {
+    let mut parts = manifest.split("path = \"../..");
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts.fold(first, |text, part| {
+        let rest = part.split_once('"').map_or("", |(_, rest)| rest);
+        format!("{text}version = \"{version}\"{rest}")
+    })
+}
+
+/// The manifest with `root` in place of `../..` in every `path`, so that paths still lead to the repository.
 fn absolute_paths(manifest: &str, root: &Path) -> String {
-    manifest.replace("path = \"../..", &format!("path = \"{}", root.display()))
+    let root = root.display().to_string().replace('\\', "/");
+    manifest.replace("path = \"../..", &format!("path = \"{root}"))
 }
 
 #[cfg(test)]
@@ -135,6 +161,17 @@ mod tests {
                 Path::new("/house")
             ),
             "cutlet = { path = \"/house\" }\ndevice = { path = \"/house/device\" }\n"
+        );
+    }
+
+    #[test]
+    fn paths_of_dependencies_become_versions() {
+        assert_eq!(
+            versions(
+                "cutlet = { path = \"../..\" }\ndevice = { path = \"../../device\", optional = true }\n",
+                "0.1.0"
+            ),
+            "cutlet = { version = \"0.1.0\" }\ndevice = { version = \"0.1.0\", optional = true }\n"
         );
     }
 

@@ -3,15 +3,20 @@
 //! `cargo xtask demo` and `cargo xtask test` work in a fresh clone: they set up what is missing.
 
 mod archive;
+mod arm;
 mod assembly;
 mod barriers;
 mod ci;
+mod combinations;
 mod cuda_toolkit;
+mod debian;
 mod demo;
 mod examples;
+mod first_program;
 mod hot_loop;
 mod instructions;
 mod kernel_package;
+mod licences;
 mod lint_kernels;
 mod nightly;
 mod nvdisasm;
@@ -20,6 +25,9 @@ mod playground;
 mod process;
 mod ptx;
 mod ptxas;
+mod release;
+mod rust_releases;
+mod rust_std;
 mod sanitizers;
 mod setup;
 mod test;
@@ -38,14 +46,21 @@ usage: cargo xtask <task>
     lint-kernels  no index arithmetic in kernels/src: layouts do it
     ptx           assembles every instruction of the device crate, and every kernel's PTX for every target and, if it
                   runs on later GPUs, for two of these; no spills, calls or local memory, no memory barrier in a loop with
-                  wgmma
+                  wgmma, and no more barriers than in xtask/barriers.txt
     playground    builds the page that calculates with layouts into target/page, and tests it in node and Chromium if
                   they are there
     cuda-toolkit  checks cutlet beside packages that need a CUDA toolkit, with a stand-in for it: candle, and a cudarc that
                   links NVIDIA's libraries
-    package       packages every published crate as for a registry, with PTX, and compiles the packages
+    release --check
+                  packages every published crate as for a registry, with PTX, checks licences, and compiles the packages
+                  outside of the repository, for 64-bit Arm and Windows as well
+  release --dry-run
+                all that comes before a release: the same with more features and with the newest Rust that is installed,
+                documentation, the README's program and an own kernel made from the packages; lists what to publish
+  ptx --record  writes xtask/barriers.txt, after someone has looked at the kernels' barriers
   nightly       what takes longer: assembles for all GPUs, compiles the kernels for f16 and compares them with those made
-                of bf16's text, and judges the fit of the choice of a kernel
+                of bf16's text, runs `arm`, and judges the fit of the choice of a kernel
+  arm           runs the tests of the CPU backend and a GEMM on 64-bit Arm, which qemu emulates; installs qemu on Debian
   miri          runs the tests of layouts, and those of the host without kernels, under Miri; needs a nightly toolchain
   tsan          runs the host's tests of several threads under ThreadSanitizer; needs a nightly toolchain
   measured <results.csv>...
@@ -71,9 +86,11 @@ fn main() -> ExitCode {
         ["lint-kernels"] => lint_kernels::run(),
         ["ptx"] => ptx::run(),
         ["ptx", "--record"] => ptx::record(),
-        ["package"] => package::run(),
+        ["release", "--check"] => release::check(),
+        ["release", "--dry-run"] => release::dry_run(),
         ["playground"] => playground::run(),
         ["cuda-toolkit"] => cuda_toolkit::run(),
+        ["arm"] => arm::run(),
         ["miri"] => sanitizers::miri(),
         ["tsan"] => sanitizers::tsan(),
         ["measured", files @ ..] if !files.is_empty() => measured(files),

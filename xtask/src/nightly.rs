@@ -4,9 +4,11 @@
 //! |---|---|---|
 //! | PTX for sm_80 is assembled | for sm_80, sm_90 and sm_120 | for sm_86, sm_87, sm_89 and sm_100 as well |
 //! | Hopper's kernels for f16 | made of bf16's text, assembled, and run | compiled, and compared with what is made |
+//! | the CPU backend on 64-bit Arm | compiled | its tests run on an emulator |
 //! | the fit of the choice of a kernel | to a sixteenth of the problems | to half of them, judged at the other half |
 
 use crate::{
+    arm,
     process::{self, Outcome, cargo},
     ptx, setup,
 };
@@ -15,6 +17,7 @@ use crate::{
 pub fn run() -> Outcome {
     setup::run()?;
     ptx::run_for_all()?;
+    arm::run()?;
     process::run(&mut cargo(
         "run --quiet --package cutlet-fitting -- --check",
     ))

@@ -17,7 +17,7 @@ const WHEEL: Wheel = Wheel {
         "5a7acf77c55d6d2911ed6155d4d5bc156ffadf9df7a68a89b0c1155f4b13688c",
         "483c8f652c1ca006135584b4faf7ea1d2bafe4c40ec1c9ef57a04c6acfbdd57f",
     ],
-    program: "nvdisasm",
+    program: "nvidia/cu13/bin/nvdisasm",
     instead: "CUTLET_NVDISASM",
 };
 

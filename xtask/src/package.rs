@@ -1,30 +1,103 @@
-//! Packages every published crate as for a registry, with the PTX of the kernels inside, and compiles the packages.
+//! Packages every published crate as for a registry, with the PTX of the kernels inside, and unpacks the packages
+//! outside of the repository.
 
-use std::{path::Path, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::{
     archive,
     kernel_package::{Formats, KERNELS},
-    process::{self, Outcome, cargo, output, root},
+    process::{self, Outcome, cargo, root},
     workspace::{self, Package, target_dir},
 };
 
-/// Packages, unpacks and builds.
-pub fn run() -> Outcome {
-    ship_ptx()?;
-    let target_dir = target_dir()?;
-    let folder = target_dir.join("package");
-    // An archive of an earlier version would be mistaken for a new one.
-    remove_folder(&folder)?;
-    let published = workspace::published()?;
-    // `--allow-dirty`, because git does not track the PTX that is shipped.
-    let mut package = cargo("package --no-verify --allow-dirty");
-    for Package { name, .. } in &published {
-        package.args(["--package", name]);
+/// The published packages, unpacked side by side in a folder of the system for temporary files. Nothing above it is a
+/// package. The value removes the folder when it is dropped.
+///
+/// `cargo package` can verify packages as well. But it unpacks them into cargo's home folder by name and version, and
+/// its next run builds against what it finds there, however old.
+pub struct Packages {
+    folder: PathBuf,
+    published: Vec<Package>,
+}
+
+impl Packages {
+    /// Packages and unpacks them. Each is checked for what a registry asks for.
+    pub fn make() -> Outcome<Self> {
+        ship_ptx()?;
+        let archives = target_dir()?.join("package");
+        // An archive of an earlier version would be mistaken for a new one.
+        remove_folder(&archives)?;
+        let published = workspace::published()?;
+        // `--allow-dirty`, because git does not track the PTX that is shipped.
+        let mut package = cargo("package --no-verify --allow-dirty");
+        for Package { name, .. } in &published {
+            package.args(["--package", name]);
+        }
+        process::run(&mut package)?;
+        let packages = Self {
+            folder: empty_folder()?,
+            published,
+        };
+        packages.unpack(&archives)?;
+        Ok(packages)
     }
-    process::run(&mut package)?;
-    archive::check(&published, &folder)?;
-    verify(&published, &folder, &target_dir)
+
+    fn unpack(&self, archives: &Path) -> Outcome {
+        let workspace = self.workspace();
+        let failed =
+            |error: std::io::Error| format!("cannot fill {}: {error}", workspace.display());
+        std::fs::create_dir(&workspace).map_err(failed)?;
+        archive::unpack(&self.published, archives, &workspace)?;
+        let manifest = workspace_manifest(&self.published, &workspace::test_profile()?);
+        std::fs::write(workspace.join("Cargo.toml"), manifest).map_err(failed)?;
+        std::fs::copy(root().join("Cargo.lock"), workspace.join("Cargo.lock")).map_err(failed)?;
+        Ok(())
+    }
+
+    /// The folder. Besides the packages it is empty.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The packages, in an order in which they can be published.
+    pub fn published(&self) -> &[Package] {
+        &self.published
+    }
+
+    /// A workspace of all packages, which use each other instead of the registry's.
+    fn workspace(&self) -> PathBuf {
+        self.folder.join("packages")
+    }
+
+    /// Has a command run in the workspace of the packages, with the repository's target folder and without a device
+    /// toolchain. A package that lacks its PTX does not build there.
+    pub fn enter(&self, command: &mut Command) -> Outcome {
+        command
+            .current_dir(self.workspace())
+            .env("CARGO_TARGET_DIR", target_dir()?);
+        self.hide_device_toolchain(command);
+        Ok(())
+    }
+
+    /// Names a compiler for kernels that is not there.
+    pub fn hide_device_toolchain(&self, command: &mut Command) {
+        command.env("CUTLET_RUSTC", self.folder.join("no-device-toolchain"));
+    }
+
+    /// Lines of a manifest by which the packages take the place of the registry's.
+    pub fn patches(&self) -> String {
+        patches(&self.published, &self.workspace())
+    }
+}
+
+impl Drop for Packages {
+    fn drop(&mut self) {
+        // The folder holds nothing of value. If it cannot be removed, the system clears it.
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
 }
 
 /// Fills `kernels/ptx`. Only a published package takes its PTX from there, not the repository.
@@ -50,41 +123,22 @@ fn remove_folder(folder: &Path) -> Outcome {
     }
 }
 
-/// Builds every package from its archive in `folder`, into the repository's target folder.
-///
-/// `cargo package` can verify packages as well. But it unpacks them into cargo's home folder by name and version, and
-/// its next run builds against what it finds there, however old. So the archives are unpacked side by side here, in a
-/// workspace that uses them instead of the registry's.
-fn verify(published: &[Package], folder: &Path, target_dir: &Path) -> Outcome {
-    let house = folder.join("unpacked");
-    let failed = |error: std::io::Error| format!("cannot fill {}: {error}", house.display());
-    std::fs::create_dir_all(&house).map_err(failed)?;
-    for package in published {
-        output(
-            // Archives carry a fixed date. Files that look as old as those of the last run would not be compiled again.
-            Command::new("tar")
-                .arg("-xzmf")
-                .arg(package.archive(folder))
-                .arg("-C")
-                .arg(&house),
-        )?;
+/// Makes an empty folder that no manifest is above.
+fn empty_folder() -> Outcome<PathBuf> {
+    let folder = std::env::temp_dir().join(format!("cutlet-packages-{}", std::process::id()));
+    remove_folder(&folder)?;
+    if let Some(above) = folder
+        .ancestors()
+        .find(|above| above.join("Cargo.toml").exists())
+    {
+        return Err(format!(
+            "{} has a Cargo.toml, in whose workspace the packages would be: set TMPDIR to another folder",
+            above.display()
+        ));
     }
-    let manifest = workspace_manifest(published, &workspace::test_profile()?);
-    std::fs::write(house.join("Cargo.toml"), manifest).map_err(failed)?;
-    std::fs::copy(root().join("Cargo.lock"), house.join("Cargo.lock")).map_err(failed)?;
-    for Package { name, .. } in published {
-        // One at a time, so that no package uses a feature that only another one asks for. What an archive may lack is
-        // found without machine code.
-        process::run(
-            cargo(&format!("check --package {name}"))
-                .current_dir(&house)
-                .env("CARGO_TARGET_DIR", target_dir)
-                // This path names no compiler, so a package without its PTX fails here.
-                .env("CUTLET_RUSTC", house.join("no-device-toolchain")),
-        )?;
-    }
-    println!("{} packages compile from their archives", published.len());
-    Ok(())
+    std::fs::create_dir(&folder)
+        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+    Ok(folder)
 }
 
 /// The manifest of a workspace of the unpacked packages, with the profile of the repository.
@@ -93,14 +147,19 @@ fn workspace_manifest(published: &[Package], profile: &str) -> String {
         .iter()
         .map(|package| format!("{:?}", package.folder()))
         .collect();
-    let patches: String = published
-        .iter()
-        .map(|package| format!("{} = {{ path = {:?} }}\n", package.name, package.folder()))
-        .collect();
     format!(
-        "[workspace]\nresolver = \"3\"\nmembers = [{}]\n\n[patch.crates-io]\n{patches}\n{profile}",
-        members.join(", ")
+        "[workspace]\nresolver = \"3\"\nmembers = [{}]\n\n{}\n{profile}",
+        members.join(", "),
+        patches(published, Path::new(""))
     )
+}
+
+fn patches(published: &[Package], folder: &Path) -> String {
+    let lines = published.iter().map(|package| {
+        let path = folder.join(package.folder());
+        format!("{} = {{ path = {path:?} }}\n", package.name)
+    });
+    format!("[patch.crates-io]\n{}", lines.collect::<String>())
 }
 
 #[cfg(test)]
@@ -109,13 +168,7 @@ mod tests {
 
     #[test]
     fn archives_become_members_that_replace_the_registry() {
-        let published: Vec<_> = ["cutlet", "cutlet-layout-core"]
-            .map(|name| Package {
-                name: name.to_owned(),
-                version: "0.1.0".to_owned(),
-                missing: Vec::new(),
-            })
-            .into();
+        let published = ["cutlet", "cutlet-layout-core"].map(Package::named);
         let manifest = workspace_manifest(&published, "[profile.dev]\nopt-level = 1\n");
         assert!(
             manifest.contains("members = [\"cutlet-0.1.0\", \"cutlet-layout-core-0.1.0\"]"),

@@ -1,26 +1,21 @@
 //! Builds the playground: one page with the calculator as WebAssembly inside, which needs no server.
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{fs, path::Path, process::Command};
 
-use crate::process::{self, Outcome, cargo, root, run_within};
+use crate::{
+    process::{self, Outcome, is_there, root},
+    rust_std::RustStd,
+};
 
 const TARGET: &str = "wasm32-unknown-unknown";
 
 /// The most bytes of the page.
 const LARGEST: usize = 1_500_000;
 
-/// rustup's own retries would hide that its server is unreachable.
-const RUSTUP_LIMIT: Duration = Duration::from_secs(120);
-
 /// Builds the page into `target/page`, and tests it with the tools that are there.
 pub fn run() -> Outcome {
-    let line = format!("build --package cutlet-playground --target {TARGET} --profile playground");
-    match library()? {
-        Library::Installed => process::run(&mut cargo(&line))?,
-        Library::Source => process::run(
-            cargo(&format!("{line} -Zbuild-std=std,panic_abort")).env("RUSTC_BOOTSTRAP", "1"),
-        )?,
-    }
+    let line = "build --package cutlet-playground --profile playground";
+    process::run(&mut RustStd::get(&[TARGET])?.cargo(line, &[TARGET]))?;
     let built = root().join(format!("target/{TARGET}/playground/cutlet_playground.wasm"));
     let module = fs::read(&built).map_err(|error| format!("{}: {error}", built.display()))?;
     let page = page(&module)?;
@@ -41,37 +36,6 @@ pub fn run() -> Outcome {
         ));
     }
     test(&built, &file)
-}
-
-/// Where the standard library for WebAssembly comes from.
-enum Library {
-    /// The compiler has it.
-    Installed,
-    /// It is compiled from the toolchain's own source, as kernels are.
-    Source,
-}
-
-/// Finds the standard library for WebAssembly, installs it with rustup, or else finds its source.
-fn library() -> Result<Library, String> {
-    let sysroot = process::output(Command::new("rustc").args(["--print", "sysroot"]))?.0;
-    let rustlib = Path::new(sysroot.trim()).join("lib/rustlib");
-    if rustlib.join(TARGET).exists() {
-        return Ok(Library::Installed);
-    }
-    let added = run_within(
-        Command::new("rustup")
-            .args(["target", "add", TARGET])
-            .env("RUSTUP_MAX_RETRIES", "0"),
-        RUSTUP_LIMIT,
-    );
-    match added {
-        Ok(()) => Ok(Library::Installed),
-        Err(_) if rustlib.join("src/rust/library/std").exists() => Ok(Library::Source),
-        Err(error) => Err(format!(
-            "{error}\nthere is no standard library for {TARGET}: run `rustup target add {TARGET}`, or install \
-             Debian's libstd-rust-dev-wasm32 for Debian's compiler"
-        )),
-    }
 }
 
 /// The page with its styles, its scripts and the module inside.
@@ -149,10 +113,6 @@ fn test(module: &Path, page: &Path) -> Outcome {
             .args([browser.as_ref(), page.as_os_str()])
             .current_dir(root()),
     )
-}
-
-fn is_there(program: &str) -> bool {
-    process::output(Command::new(program).arg("--version")).is_ok()
 }
 
 #[cfg(test)]

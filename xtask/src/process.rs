@@ -70,6 +70,11 @@ pub fn output(command: &mut Command) -> Outcome<(String, String)> {
     Ok((printed, complained))
 }
 
+/// Whether a program can be run that knows `--version`.
+pub fn is_there(program: &str) -> bool {
+    output(Command::new(program).arg("--version")).is_ok()
+}
+
 /// Like [`run`], but also passes every line of standard output to `line`.
 pub fn run_and_read(command: &mut Command, mut line: impl FnMut(&str)) -> Outcome {
     let shown = display(command);

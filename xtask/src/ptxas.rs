@@ -17,7 +17,7 @@ const WHEEL: Wheel = Wheel {
         "56fe502eb77625a12f25172caa3cdddb4e4c8ba2c8c17dba44b164761b380f03",
         "c7ff28f86a24effdc6c034fa15230c549a273e4771b10a7fec14996f8cf3307f",
     ],
-    program: "ptxas",
+    program: "nvidia/cu13/bin/ptxas",
     instead: "CUTLET_PTXAS",
 };
 

@@ -3,11 +3,14 @@
 //! If there is none, two ways to install one are tried in turn: rustup's component `rust-src` for the toolchain in use,
 //! and Debian's packages of a compiler with its source.
 
-use std::{path::Path, process::Command, time::Duration};
+use std::{process::Command, time::Duration};
 
 use cutlet_ptx_builder::Toolchain;
 
-use crate::process::{self, Outcome, run_within};
+use crate::{
+    debian,
+    process::{Outcome, run_within},
+};
 
 /// Variable that names the only way to take (`rustup` or `debian`), even if there is a toolchain already.
 const ROUTE: &str = "CUTLET_SETUP";
@@ -22,7 +25,10 @@ const RUSTUP_LIMIT: Duration = Duration::from_secs(60);
 type Route = (&'static str, fn() -> Outcome);
 
 /// All ways, in the order of trial.
-const ROUTES: [Route; 2] = [("rustup", rustup), ("debian", debian)];
+const ROUTES: [Route; 2] = [
+    ("rustup", rustup),
+    ("debian", || debian::install(&DEBIAN_PACKAGES)),
+];
 
 /// Finds a device toolchain or installs one, and prints what it does.
 pub fn run() -> Outcome {
@@ -73,44 +79,4 @@ fn rustup() -> Outcome {
             .env_remove("RUST_BACKTRACE"),
         RUSTUP_LIMIT,
     )
-}
-
-fn debian() -> Outcome {
-    if !Path::new("/usr/bin/apt-get").exists() {
-        return Err(format!(
-            "there is no apt-get to install {} with: if rustup works, run `rustup component add rust-src`",
-            DEBIAN_PACKAGES.join(" and ")
-        ));
-    }
-    if install().is_ok() {
-        return Ok(());
-    }
-    println!("The list of packages may be old or missing: fetching it and trying again.");
-    process::run(&mut apt_get(&["update"]))?;
-    install()
-}
-
-fn install() -> Outcome {
-    let mut arguments = vec!["install", "--yes", "--no-install-recommends"];
-    arguments.extend(DEBIAN_PACKAGES);
-    process::run(&mut apt_get(&arguments))
-}
-
-/// apt-get as root, through sudo if the user is not root.
-fn apt_get(arguments: &[&str]) -> Command {
-    let mut command = if is_root() {
-        Command::new("apt-get")
-    } else {
-        let mut sudo = Command::new("sudo");
-        sudo.args(["--preserve-env=DEBIAN_FRONTEND", "apt-get"]);
-        sudo
-    };
-    command
-        .args(arguments)
-        .env("DEBIAN_FRONTEND", "noninteractive");
-    command
-}
-
-fn is_root() -> bool {
-    process::output(Command::new("id").arg("-u")).is_ok_and(|(printed, _)| printed.trim() == "0")
 }

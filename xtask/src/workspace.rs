@@ -19,7 +19,7 @@ fn target_dir_of(metadata: &Value) -> Outcome<PathBuf> {
 }
 
 /// A published package.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Package {
     /// Its name.
     pub name: String,
@@ -27,6 +27,38 @@ pub struct Package {
     pub version: String,
     /// The keys of [`DESCRIBED_BY`] that its manifest lacks.
     pub missing: Vec<&'static str>,
+    /// What others can use of it.
+    pub library: Library,
+    /// The names of the published packages that it needs.
+    pub needs: Vec<String>,
+}
+
+/// What others can use of a package.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Library {
+    /// Nothing: it has programs only.
+    #[default]
+    None,
+    /// Macros that run in the compiler.
+    Macros,
+    /// Items to link with.
+    Items,
+}
+
+impl Library {
+    fn of(package: &Value) -> Self {
+        let targets = package["targets"].as_array().into_iter().flatten();
+        let kinds: Vec<&str> = targets
+            .filter_map(|target| target["kind"].as_array())
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
+        match () {
+            () if kinds.contains(&"lib") => Self::Items,
+            () if kinds.contains(&"proc-macro") => Self::Macros,
+            () => Self::None,
+        }
+    }
 }
 
 /// What a registry shows of a package: keys that every manifest must set.
@@ -52,12 +84,12 @@ impl Package {
     }
 }
 
-/// The packages of the workspace that are published, in order.
+/// The packages of the workspace that are published. Each comes after those that it needs.
 pub fn published() -> Outcome<Vec<Package>> {
-    published_of(&metadata()?)
+    in_order(published_of(&metadata()?)?)
 }
 
-/// The packages without `publish = false`.
+/// The packages without `publish = false`, by name.
 fn published_of(metadata: &Value) -> Outcome<Vec<Package>> {
     let packages = metadata["packages"].as_array().into_iter().flatten();
     let mut published = packages
@@ -74,13 +106,53 @@ fn published_of(metadata: &Value) -> Outcome<Vec<Package>> {
                     .into_iter()
                     .filter(|key| is_empty(&package[key]))
                     .collect(),
+                library: Library::of(package),
+                needs: needs_of(package),
             })
         })
         .collect::<Option<Vec<_>>>()
         .filter(|published| !published.is_empty())
         .ok_or("cargo's metadata names no packages to publish")?;
-    published.sort();
+    published.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(published)
+}
+
+/// The names of a package's dependencies in the workspace. cargo drops those without a version, which are for tests.
+fn needs_of(package: &Value) -> Vec<String> {
+    let dependencies = package["dependencies"].as_array().into_iter().flatten();
+    dependencies
+        .filter(|dependency| dependency["path"].is_string() && dependency["req"] != "*")
+        .filter_map(|dependency| Some(dependency["name"].as_str()?.to_owned()))
+        .collect()
+}
+
+/// The packages in an order in which each can be published.
+fn in_order(mut packages: Vec<Package>) -> Outcome<Vec<Package>> {
+    let mut ordered: Vec<Package> = Vec::new();
+    while !packages.is_empty() {
+        let is_ready = |package: &Package| {
+            let mut needs = package.needs.iter();
+            needs.all(|need| ordered.iter().any(|before| before.name == *need))
+        };
+        let Some(next) = packages.iter().position(is_ready) else {
+            let names: Vec<&str> = packages.iter().map(|package| &*package.name).collect();
+            return Err(format!(
+                "{} need each other, or a package that is not published",
+                names.join(", ")
+            ));
+        };
+        ordered.push(packages.remove(next));
+    }
+    Ok(ordered)
+}
+
+/// The oldest Rust that the packages are for, as in `1.95`.
+pub fn rust_version() -> Outcome<String> {
+    let metadata = metadata()?;
+    let version = metadata["packages"][0]["rust_version"].as_str();
+    Ok(version
+        .ok_or("cargo's metadata names no `rust-version`")?
+        .to_owned())
 }
 
 /// Whether a manifest leaves this value out, or gives an empty one.
@@ -126,6 +198,18 @@ fn test_profile_of(manifest: &str) -> String {
 }
 
 #[cfg(test)]
+impl Package {
+    /// One that lacks nothing.
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            version: "0.1.0".to_owned(),
+            ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -151,6 +235,26 @@ mod tests {
             Path::new("target/package/a-0.1.0.crate")
         );
         published_of(&serde_json::json!({"packages": []})).unwrap_err();
+    }
+
+    #[test]
+    fn a_package_comes_after_those_that_it_needs() {
+        let package = |name: &str, needs: &[&str]| Package {
+            needs: needs.iter().map(|&need| need.to_owned()).collect(),
+            ..Package::named(name)
+        };
+        let packages = vec![
+            package("a", &["b", "c"]),
+            package("b", &["c"]),
+            package("c", &[]),
+        ];
+        let ordered = in_order(packages).unwrap();
+        let names: Vec<&str> = ordered.iter().map(|package| &*package.name).collect();
+        assert_eq!(names, ["c", "b", "a"]);
+        let error = in_order(vec![package("a", &["b"]), package("b", &["a"])]).unwrap_err();
+        assert!(error.starts_with("a, b need each other"), "{error}");
+        let last = published().unwrap().pop().unwrap();
+        assert_eq!(last.name, "cutlet-cli");
     }
 
     #[test]
