@@ -6,6 +6,7 @@ use cutlet_device::{DeviceData, Global, GlobalMut, KernelArgs};
 use cutlet_simt::Buffers;
 
 use crate::device::Place;
+use crate::order::Caller;
 use crate::{Buffer, Result, Stream, View, ViewMut};
 
 /// A value that can be written in a launch for a kernel parameter of type `P`.
@@ -24,7 +25,9 @@ pub trait KernelArg<P> {
     ///
     /// # Errors
     /// [`Error::WrongDevice`](crate::Error::WrongDevice) if it is memory of another device,
-    /// [`Error::WrongStream`](crate::Error::WrongStream) if it is bound to another stream.
+    /// [`Error::WrongStream`](crate::Error::WrongStream) if it is bound to another stream,
+    /// [`Error::Unordered`](crate::Error::Unordered) if another stream uses it and nothing orders the two.
+    #[cfg_attr(debug_assertions, track_caller)]
     fn into_kernel(self, site: &ArgSite<'_>) -> Result<P>;
 }
 
@@ -42,6 +45,10 @@ impl ArgSite<'_> {
     fn name(&self) -> String {
         let name = self.buffers.borrow().name(self.position);
         format!("{name} of kernel `{}`", self.kernel)
+    }
+
+    fn caller(&self) -> Caller {
+        Caller::kernel(self.kernel)
     }
 
     /// The address that the kernel gets for a view, which it `may_write`. The CPU backend checks its accesses against
@@ -70,7 +77,7 @@ impl<P: DeviceData> KernelArg<P> for P {
 
 impl<T: DeviceData> KernelArg<Global<T>> for View<'_, T> {
     fn into_kernel(self, site: &ArgSite<'_>) -> Result<Global<T>> {
-        self.expect_usable_in(site.stream, || site.name())?;
+        self.note_read(site.stream, site.caller(), || site.name())?;
         let address = site.address(self, false);
         Ok(Global::from_ptr(std::ptr::with_exposed_provenance(address)))
     }
@@ -96,7 +103,7 @@ impl<T: DeviceData> KernelArg<Global<T>> for &Buffer<T> {
 
 impl<T: DeviceData> KernelArg<GlobalMut<T>> for ViewMut<'_, T> {
     fn into_kernel(self, site: &ArgSite<'_>) -> Result<GlobalMut<T>> {
-        self.expect_usable_in(site.stream, || site.name())?;
+        self.note_write(site.stream, site.caller(), || site.name())?;
         let address = site.address(self.view(), true);
         Ok(GlobalMut::from_ptr(std::ptr::with_exposed_provenance_mut(
             address,
@@ -128,7 +135,9 @@ pub trait LaunchArgs<A: KernelArgs> {
     /// # Errors
     /// [`Error::WrongDevice`](crate::Error::WrongDevice) if an argument is memory of another device
     /// than that of `stream`, [`Error::WrongStream`](crate::Error::WrongStream) if it is bound to
-    /// another stream.
+    /// another stream, [`Error::Unordered`](crate::Error::Unordered) if another stream uses it and nothing orders the
+    /// two.
+    #[cfg_attr(debug_assertions, track_caller)]
     fn into_args(
         self,
         kernel: &'static str,

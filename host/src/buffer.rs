@@ -12,6 +12,7 @@ use cutlet_simt::{Contents, LiveMemory};
 use crate::binding::Binding;
 use crate::device::{Device, Place};
 use crate::driver::{RelaxedCaptureMode, check};
+use crate::order::{Access, Caller, Tracked, Uses};
 use crate::{Error, Result, Stream};
 
 /// Alignment of every buffer in bytes, on the GPU and on the CPU.
@@ -38,6 +39,7 @@ pub struct Buffer<T: DeviceData> {
     elements: PhantomData<T>,
     /// The memory as kernels on the CPU know it.
     live: Option<LiveMemory>,
+    uses: Uses,
 }
 
 impl<T: DeviceData> Buffer<T> {
@@ -76,6 +78,7 @@ impl<T: DeviceData> Buffer<T> {
             len,
             elements: PhantomData,
             live: is_on_cpu.then(|| LiveMemory::new(address as usize, bytes, Contents::Unwritten)),
+            uses: Uses::default(),
         })
     }
 
@@ -97,7 +100,7 @@ impl<T: DeviceData> Buffer<T> {
     /// A view of all elements, for reading.
     pub fn view(&self) -> View<'_, T> {
         View {
-            binding: Binding::Device(&self.device),
+            binding: Binding::Device(&self.device, Tracked::of(&self.uses)),
             address: self.address,
             len: self.len,
             elements: PhantomData,
@@ -107,7 +110,7 @@ impl<T: DeviceData> Buffer<T> {
     /// A view of all elements, for writing.
     pub fn view_mut(&mut self) -> ViewMut<'_, T> {
         ViewMut {
-            binding: Binding::Device(&self.device),
+            binding: Binding::Device(&self.device, Tracked::of(&self.uses)),
             address: self.address,
             len: self.len,
             elements: PhantomData,
@@ -168,6 +171,7 @@ impl<T: DeviceData> Drop for Buffer<T> {
                 }
             }
         }
+        self.uses.end();
     }
 }
 
@@ -212,7 +216,7 @@ impl<'a, T: DeviceData> View<'a, T> {
     pub(crate) const unsafe fn of_allocation(device: &'a Device, address: u64, len: usize) -> Self {
         const { elements_fit::<T>() }
         View {
-            binding: Binding::Device(device),
+            binding: Binding::Device(device, Tracked::NONE),
             address,
             len,
             elements: PhantomData,
@@ -232,13 +236,78 @@ impl<'a, T: DeviceData> View<'a, T> {
     /// Returns an error unless work in `stream` may use the elements, which `what` names in the error.
     ///
     /// Copies, fills and launches check it themselves. It is for code that passes on the
-    /// [`address`](Self::address).
+    /// [`address`](Self::address). When that code enqueues work, it also calls [`use_in`](Self::use_in).
     ///
     /// # Errors
     /// [`Error::WrongDevice`] if they are on another device, [`Error::WrongStream`] if they are bound to another
     /// stream, as a [`Scratch`](crate::Scratch) is.
     pub fn expect_usable_in(&self, stream: &Stream, what: impl FnOnce() -> String) -> Result<()> {
         self.binding.expect(stream, what)
+    }
+
+    /// Says that work of `operation`, which is about to be enqueued in `stream`, reads the elements. An error names them
+    /// `operation: operand`. Builds without debug assertions do nothing.
+    ///
+    /// Copies, fills and launches say it themselves. It is for code that passes on the [`address`](Self::address).
+    ///
+    /// ```
+    /// # fn main() -> cutlet_host::Result<()> {
+    /// let device = cutlet_host::Device::auto();
+    /// let (first, second) = (device.stream()?, device.stream()?);
+    /// let x = first.zeroed::<f32>(4)?;
+    /// if cfg!(debug_assertions) {
+    ///     // `sum: x (4 × f32) is read in a stream, after a fill (…) wrote it in another one that …`
+    ///     assert!(x.view().use_in(&second, "sum", "x").is_err());
+    /// }
+    /// second.wait_for(&first)?;
+    /// x.view().use_in(&second, "sum", "x")?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Unordered`] if another stream writes the elements, and nothing orders this one after it.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn use_in(&self, stream: &Stream, operation: &'static str, operand: &str) -> Result<()> {
+        let access = Access::read(self, Caller::call(operation));
+        self.binding
+            .note(stream, access, || format!("{operation}: {operand}"))
+    }
+
+    /// [`expect_usable_in`](Self::expect_usable_in) and [`use_in`](Self::use_in), for a call of this crate.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn note_read(
+        &self,
+        stream: &Stream,
+        by: Caller,
+        what: impl Fn() -> String,
+    ) -> Result<()> {
+        self.binding.expect(stream, &what)?;
+        self.binding.note(stream, Access::read(self, by), what)
+    }
+
+    /// The same elements, for uses that need no order among each other: kernels that use some of the elements, and not
+    /// those that another one writes, or that change elements atomically.
+    ///
+    /// [`Error::Unordered`] then needs another use that is not relaxed, of all of the elements. Builds without debug
+    /// assertions do not look for it, and return the view as it is.
+    ///
+    /// ```
+    /// # fn main() -> cutlet_host::Result<()> {
+    /// let device = cutlet_host::Device::auto();
+    /// let (first, second) = (device.stream()?, device.stream()?);
+    /// let mut x = first.zeroed::<f32>(4)?;
+    /// second.wait_for(&first)?;
+    /// // The first stream's kernel writes even elements, and the second one's reads odd ones.
+    /// x.view_mut().relaxed().use_in(&first, "scale_even", "x")?;
+    /// x.view().relaxed().use_in(&second, "sum_odd", "x")?;
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn relaxed(self) -> Self {
+        View {
+            binding: self.binding.relaxed(),
+            ..self
+        }
     }
 
     /// Number of elements.
@@ -343,7 +412,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     pub(crate) const unsafe fn of_allocation(device: &'a Device, address: u64, len: usize) -> Self {
         const { elements_fit::<T>() }
         ViewMut {
-            binding: Binding::Device(device),
+            binding: Binding::Device(device, Tracked::NONE),
             address,
             len,
             elements: PhantomData,
@@ -363,13 +432,46 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     /// Returns an error unless work in `stream` may use the elements, which `what` names in the error.
     ///
     /// Copies, fills and launches check it themselves. It is for code that passes on the
-    /// [`address`](Self::address).
+    /// [`address`](Self::address). When that code enqueues work, it also calls [`use_in`](Self::use_in).
     ///
     /// # Errors
     /// [`Error::WrongDevice`] if they are on another device, [`Error::WrongStream`] if they are bound to another
     /// stream, as a [`Scratch`](crate::Scratch) is.
     pub fn expect_usable_in(&self, stream: &Stream, what: impl FnOnce() -> String) -> Result<()> {
         self.binding.expect(stream, what)
+    }
+
+    /// Says that work of `operation`, which is about to be enqueued in `stream`, writes the elements: see
+    /// [`View::use_in`].
+    ///
+    /// # Errors
+    /// [`Error::Unordered`] if another stream reads or writes the elements, and nothing orders this one after it.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub fn use_in(&self, stream: &Stream, operation: &'static str, operand: &str) -> Result<()> {
+        let access = Access::write(self, Caller::call(operation));
+        self.binding
+            .note(stream, access, || format!("{operation}: {operand}"))
+    }
+
+    /// [`expect_usable_in`](Self::expect_usable_in) and [`use_in`](Self::use_in), for a call of this crate.
+    #[cfg_attr(debug_assertions, track_caller)]
+    pub(crate) fn note_write(
+        &self,
+        stream: &Stream,
+        by: Caller,
+        what: impl Fn() -> String,
+    ) -> Result<()> {
+        self.binding.expect(stream, &what)?;
+        self.binding.note(stream, Access::write(self, by), what)
+    }
+
+    /// The same elements, for uses that need no order among each other: see [`View::relaxed`].
+    #[must_use]
+    pub fn relaxed(self) -> Self {
+        ViewMut {
+            binding: self.binding.relaxed(),
+            ..self
+        }
     }
 
     /// Number of elements.
@@ -607,10 +709,11 @@ fn cast_len<T: DeviceData, U: DeviceData>(address: u64, len: usize) -> Result<us
     Ok(len)
 }
 
-/// Lets kernels on the CPU use memory of another owner.
+/// Lets kernels on the CPU use memory of another owner. On a GPU, the owner may be a library that orders work, too.
 fn is_borrowed<T>(device: &Device, address: u64, len: usize) {
-    if matches!(device.place(), Place::Cpu) {
-        LiveMemory::borrow(address as usize, len * size_of::<T>());
+    match device.place() {
+        Place::Cpu => LiveMemory::borrow(address as usize, len * size_of::<T>()),
+        Place::Gpu(_) => device.order().share(),
     }
 }
 

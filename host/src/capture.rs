@@ -210,7 +210,7 @@ struct GpuCapture<'a> {
 
 impl<'a> GpuCapture<'a> {
     fn begin(device: &'a Device, stream: CUstream) -> Result<Self> {
-        device.make_current()?;
+        device.bind()?;
         // Relaxed, so that the work may allocate and load kernels.
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the stream is alive.
@@ -227,7 +227,7 @@ impl<'a> GpuCapture<'a> {
     fn end(&mut self) -> Result<()> {
         self.has_ended = true;
         // The work may have used another device. Without a context, ending the capture returns an error.
-        let current = self.device.make_current();
+        let current = self.device.bind();
         // SAFETY: the stream is alive, and the driver writes one handle.
         let code = unsafe { sys::cuStreamEndCapture(self.stream, &mut self.graph) };
         current?;

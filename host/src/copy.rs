@@ -9,6 +9,7 @@ use cutlet_simt::LiveMemory;
 use crate::buffer::{IntoView, IntoViewMut};
 use crate::cpu_queue::Work;
 use crate::driver::{RelaxedCaptureMode, check};
+use crate::order::Caller;
 use crate::stream::Queue;
 use crate::{Buffer, Error, Result, Stream, View, ViewMut};
 
@@ -17,6 +18,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Driver`].
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn zeroed<T: DeviceData>(&self, len: usize) -> Result<Buffer<T>> {
         self.filled(len, 0)
     }
@@ -29,6 +31,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Driver`].
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn filled<T: DeviceData>(&self, len: usize, byte: u8) -> Result<Buffer<T>> {
         let mut buffer = Buffer::allocate(self.device(), len)?;
         self.initialize(buffer.view_mut(), byte)?;
@@ -36,9 +39,11 @@ impl Stream {
     }
 
     /// Fills a buffer that nothing else knows yet. A fill that was recorded would leave it uninitialised.
+    #[cfg_attr(debug_assertions, track_caller)]
     fn initialize<T: DeviceData>(&self, buffer: ViewMut<'_, T>, byte: u8) -> Result<()> {
         match self.queue() {
             Queue::Cpu(_) => {
+                buffer.note_write(self, FILL, || "the new buffer".to_string())?;
                 let fill = FillBytes {
                     to: buffer.address() as usize,
                     byte,
@@ -60,6 +65,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Driver`]; [`Error::Capturing`] during a capture.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn upload<T: DeviceData>(&self, data: &[T]) -> Result<Buffer<T>> {
         let mut buffer = Buffer::allocate(self.device(), data.len())?;
         self.copy_from_host(data, &mut buffer)?;
@@ -71,6 +77,7 @@ impl Stream {
     /// # Errors
     /// [`Error::OutOfMemory`] if the host has too little memory, [`Error::WrongDevice`],
     /// [`Error::WrongStream`], [`Error::Driver`]; [`Error::Capturing`] during a capture.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn download<'a, V: IntoView<'a>>(&self, from: V) -> Result<Vec<V::Element>> {
         let from = from.into_view();
         let mut data = Vec::new();
@@ -93,6 +100,7 @@ impl Stream {
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`];
     /// [`Error::Capturing`] during a capture.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn copy_from_host<'a, V: IntoViewMut<'a>>(&self, from: &[V::Element], to: V) -> Result<()> {
         // SAFETY: both live until the call returns, and the copy is done by then.
         unsafe { self.write(from, to.into_view_mut(), Return::WhenDone) }
@@ -103,6 +111,7 @@ impl Stream {
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`];
     /// [`Error::Capturing`] during a capture.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn copy_to_host<'a, V: IntoView<'a>>(&self, from: V, to: &mut [V::Element]) -> Result<()> {
         let from = from.into_view();
         same_len("a copy to the host", from.len(), to.len())?;
@@ -119,6 +128,7 @@ impl Stream {
     /// # Safety
     /// `from` stays alive and unchanged, and `to` stays alive, until the copy is done: in a graph,
     /// until every replay is.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub unsafe fn copy_from_host_async<'a, V: IntoViewMut<'a>>(
         &self,
         from: &[V::Element],
@@ -133,6 +143,7 @@ impl Stream {
     /// # Safety
     /// `from` stays alive and unchanged, and `to` stays alive, until the copy is done: in a graph, until every replay
     /// is.
+    #[cfg_attr(debug_assertions, track_caller)]
     unsafe fn write<T: DeviceData>(
         &self,
         from: &[T],
@@ -140,7 +151,9 @@ impl Stream {
         returns: Return,
     ) -> Result<()> {
         same_len("a copy from the host", from.len(), to.len())?;
-        to.expect_usable_in(self, || "the destination".to_string())?;
+        to.note_write(self, Caller::call("a copy from the host"), || {
+            "the destination".to_string()
+        })?;
         let copy = CopyBytes {
             doing: "copying from the host",
             from: from.as_ptr().expose_provenance(),
@@ -163,6 +176,7 @@ impl Stream {
     /// # Safety
     /// `from` stays alive, and `to` stays alive and is not accessed, until the copy is done: in a
     /// graph, until every replay is.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub unsafe fn copy_to_host_async<'a, V: IntoView<'a>>(
         &self,
         from: V,
@@ -179,13 +193,16 @@ impl Stream {
     /// # Safety
     /// `to` has room for the elements. Until the copy is done, both stay alive and `to` is not
     /// accessed.
+    #[cfg_attr(debug_assertions, track_caller)]
     unsafe fn read<T: DeviceData>(
         &self,
         from: View<'_, T>,
         to: *mut T,
         returns: Return,
     ) -> Result<()> {
-        from.expect_usable_in(self, || "the source".to_string())?;
+        from.note_read(self, Caller::call("a copy to the host"), || {
+            "the source".to_string()
+        })?;
         let copy = CopyBytes {
             doing: "copying to the host",
             from: from.address() as usize,
@@ -203,6 +220,7 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::LengthMismatch`], [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`].
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn copy<'a, 'b, V, W>(&self, from: V, to: W) -> Result<()>
     where
         V: IntoView<'a>,
@@ -211,8 +229,9 @@ impl Stream {
         let (from, to): (View<V::Element>, ViewMut<V::Element>) =
             (from.into_view(), to.into_view_mut());
         same_len("a copy on the device", from.len(), to.len())?;
-        from.expect_usable_in(self, || "the source".to_string())?;
-        to.expect_usable_in(self, || "the destination".to_string())?;
+        let this = Caller::call("a copy on the device");
+        from.note_read(self, this, || "the source".to_string())?;
+        to.note_write(self, this, || "the destination".to_string())?;
         let copy = CopyBytes {
             doing: "copying on the device",
             from: from.address() as usize,
@@ -238,10 +257,13 @@ impl Stream {
             (Queue::Cpu(_), Return::AtOnce) => Ok(()),
             (Queue::Cpu(queue), Return::WhenDone) => {
                 self.must_not_capture(WAITS)?;
-                queue.run(&copy)
+                let enqueued = self.order().enqueued();
+                queue.run(&copy)?;
+                self.order().is_waited_for(enqueued);
+                Ok(())
             }
             (Queue::Gpu(stream), Return::AtOnce) if copy.bytes > 0 => {
-                self.device().make_current()?;
+                self.device().bind()?;
                 check(copy.doing, on_gpu(stream.cu_stream()))
             }
             (Queue::Gpu(_), Return::AtOnce) => Ok(()),
@@ -264,9 +286,10 @@ impl Stream {
     ///
     /// # Errors
     /// [`Error::WrongDevice`], [`Error::WrongStream`], [`Error::Driver`].
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn fill_bytes<'a, V: IntoViewMut<'a>>(&self, to: V, byte: u8) -> Result<()> {
         let to = to.into_view_mut();
-        to.expect_usable_in(self, || "the destination".to_string())?;
+        to.note_write(self, FILL, || "the destination".to_string())?;
         let bytes = to.view().bytes();
         if bytes == 0 {
             return Ok(());
@@ -278,7 +301,7 @@ impl Stream {
                 bytes,
             }),
             Queue::Gpu(stream) => {
-                self.device().make_current()?;
+                self.device().bind()?;
                 // SAFETY: the memory has that many bytes. Freeing it waits for the fill.
                 let code =
                     unsafe { sys::cuMemsetD8Async(to.address(), byte, bytes, stream.cu_stream()) };
@@ -307,6 +330,9 @@ enum Return {
     /// When it is done. It is never recorded.
     WhenDone,
 }
+
+/// What fills are called in messages.
+const FILL: Caller = Caller::call("a fill");
 
 /// What a capture refuses.
 const WAITS: &str = "a copy from or to the host that is complete when it returns";

@@ -10,6 +10,7 @@ use crate::driver::{self, During, attribute};
 use crate::gpu::Gpu;
 use crate::lock::lock;
 use crate::module::ModuleCache;
+use crate::order::DeviceOrder;
 use crate::scratch_pool::ScratchPool;
 use crate::{Error, Limits, Result};
 
@@ -74,6 +75,7 @@ struct Inner {
     place: Place,
     modules: ModuleCache,
     scratch: ScratchPool,
+    order: DeviceOrder,
 }
 
 pub(crate) enum Place {
@@ -146,8 +148,10 @@ impl Device {
     /// # Errors
     /// [`Error::Driver`] if the driver does not tell the device's properties.
     pub fn from_cudarc(context: &Arc<CudaContext>) -> Result<Device> {
+        let inner = register(context.clone())?;
+        inner.order.share();
         Ok(Device {
-            inner: register(context.clone())?,
+            inner,
             why: "its cudarc context was given".into(),
         })
     }
@@ -225,6 +229,14 @@ impl Device {
     /// # Errors
     /// [`Error::Driver`] if an earlier kernel broke the context.
     pub fn make_current(&self) -> Result<()> {
+        if self.backend() == Backend::Gpu {
+            self.order().share();
+        }
+        self.bind()
+    }
+
+    /// As [`make_current`](Self::make_current), for this crate's own calls.
+    pub(crate) fn bind(&self) -> Result<()> {
         match &self.inner.place {
             Place::Cpu => Ok(()),
             Place::Gpu(gpu) => gpu.make_current(),
@@ -251,6 +263,11 @@ impl Device {
     /// The pool of scratch memory; not used on the CPU.
     pub(crate) fn scratch_pool(&self) -> &ScratchPool {
         &self.inner.scratch
+    }
+
+    /// The order of the device's work.
+    pub(crate) fn order(&self) -> &DeviceOrder {
+        &self.inner.order
     }
 
     /// Whether both are the same device.
@@ -298,6 +315,7 @@ fn cpu() -> Inner {
         place: Place::Cpu,
         modules: ModuleCache::default(),
         scratch: ScratchPool::default(),
+        order: DeviceOrder::default(),
     }
 }
 
@@ -352,6 +370,7 @@ fn gpu(context: Arc<CudaContext>) -> Result<Inner> {
         place: Place::Gpu(Gpu::new(context, capability)),
         modules: ModuleCache::default(),
         scratch: ScratchPool::default(),
+        order: DeviceOrder::default(),
     })
 }
 

@@ -96,6 +96,31 @@ pub enum Error {
         what: String,
     },
 
+    /// Two streams use the same elements, one of them writes them, and nothing orders the two. On a GPU, the elements
+    /// that are read or left would depend on which stream is faster.
+    ///
+    /// Builds with debug assertions find it, on both backends. They look at copies, fills, launches, and the operations
+    /// of libraries that call [`View::use_in`](crate::View::use_in). All elements of a view count as used, except for
+    /// [relaxed](crate::View::relaxed) views: pass slices. They know of no work that a graph replays, and of no memory
+    /// with another owner. They look for nothing on a GPU on which another library may order work, too: once
+    /// [`Device::from_cudarc`](crate::Device::from_cudarc), [`Device::make_current`](crate::Device::make_current),
+    /// [`Stream::from_cudarc`](crate::Stream::from_cudarc), [`from_raw`](crate::Stream::from_raw),
+    /// [`of_this_thread`](crate::Stream::of_this_thread), [`as_cudarc`](crate::Stream::as_cudarc),
+    /// [`as_raw`](crate::Stream::as_raw) or [`View::from_raw`](crate::View::from_raw) was called on it, or a tensor was
+    /// exported.
+    #[error(
+        "{what} is {asked} in a stream, after {found} in another one that it does not wait for; call `wait_for` with \
+         the other stream, or record an `Event` there and `wait` for it, or `synchronize` the other stream"
+    )]
+    Unordered {
+        /// The memory, with the number and the type of its elements.
+        what: String,
+        /// `read` or `written`.
+        asked: &'static str,
+        /// What the other stream did with it: `a fill (src/main.rs:7:12) wrote it`.
+        found: String,
+    },
+
     /// The per-thread default stream was given as a stream.
     #[error(
         "the per-thread default stream was given, which is another stream in each thread, so that its work has no \

@@ -9,10 +9,25 @@ use cudarc::driver::sys::CUevent_flags;
 use crate::device::Place;
 use crate::gpu_event::GpuEvent;
 use crate::lock::lock;
+use crate::order;
 use crate::stream::Queue;
 use crate::{Device, Error, Result, Stream};
 
-/// A mark in a stream.
+/// A mark in a stream, for timing, and for ordering another stream's work after it.
+///
+/// ```
+/// # fn main() -> cutlet_host::Result<()> {
+/// use cutlet_host::{Device, Event};
+/// let device = Device::auto();
+/// let (first, second) = (device.stream()?, device.stream()?);
+/// let filled = Event::new(&device)?;
+/// let x = first.filled::<u8>(2, 7)?;
+/// filled.record(&first)?;
+/// // Without it, builds with debug assertions refuse the download.
+/// second.wait(&filled)?;
+/// assert_eq!(second.download(&x)?, [7, 7]);
+/// # Ok(()) }
+/// ```
 ///
 /// ```
 /// # fn main() -> cutlet_host::Result<()> {
@@ -28,6 +43,8 @@ use crate::{Device, Error, Result, Stream};
 pub struct Event {
     device: Device,
     mark: Mark,
+    /// What comes before the mark.
+    order: order::Mark,
 }
 
 enum Mark {
@@ -51,6 +68,7 @@ impl Event {
         Ok(Event {
             device: device.clone(),
             mark,
+            order: order::Mark::default(),
         })
     }
 
@@ -63,14 +81,15 @@ impl Event {
         self.on(stream)?;
         stream.must_not_capture("recording an event")?;
         match (&self.mark, stream.queue()) {
-            (Mark::Gpu(event), Queue::Gpu(queue)) => event.record(queue.cu_stream()),
+            (Mark::Gpu(event), Queue::Gpu(queue)) => event.record(queue.cu_stream())?,
             (Mark::Cpu(at), Queue::Cpu(queue)) => {
                 queue.wait();
                 *lock(at) = Some(Instant::now());
-                Ok(())
             }
-            _ => Ok(()),
+            _ => {}
         }
+        self.order.set(stream.order());
+        Ok(())
     }
 
     /// Waits until the stream has reached the mark.
@@ -78,10 +97,11 @@ impl Event {
     /// # Errors
     /// [`Error::Driver`], also for an earlier kernel that failed.
     pub fn synchronize(&self) -> Result<()> {
-        match &self.mark {
-            Mark::Cpu(_) => Ok(()),
-            Mark::Gpu(event) => event.synchronize(),
+        if let Mark::Gpu(event) = &self.mark {
+            event.synchronize()?;
         }
+        self.order.is_waited_for();
+        Ok(())
     }
 
     /// The time from `start` to this mark. Waits for both. The resolution on a GPU is about half a
@@ -99,6 +119,8 @@ impl Event {
         let not_recorded = Error::EventNotRecorded {
             found: "one of the two events was never recorded",
         };
+        start.synchronize()?;
+        self.synchronize()?;
         match (&start.mark, &self.mark) {
             (Mark::Gpu(start), Mark::Gpu(end)) => match end.milliseconds_since(start)? {
                 Some(milliseconds) => {
@@ -130,11 +152,12 @@ impl Stream {
     pub fn wait(&self, event: &Event) -> Result<()> {
         event.on(self)?;
         self.must_not_capture("waiting for an event")?;
-        match (&event.mark, self.queue()) {
-            (Mark::Gpu(event), Queue::Gpu(queue)) => event.precede(queue.cu_stream()),
-            // Work on the CPU is done before an event is recorded behind it.
-            _ => Ok(()),
+        // Work on the CPU is done before an event is recorded behind it.
+        if let (Mark::Gpu(event), Queue::Gpu(queue)) = (&event.mark, self.queue()) {
+            event.precede(queue.cu_stream())?;
         }
+        self.order().follows_mark(&event.order);
+        Ok(())
     }
 }
 

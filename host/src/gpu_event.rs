@@ -37,7 +37,7 @@ impl GpuEvent {
 
     /// Puts the mark after the stream's earlier work. The stream is one of the event's context.
     pub(crate) fn record(&self, stream: CUstream) -> Result<()> {
-        self.device.make_current()?;
+        self.device.bind()?;
         // SAFETY: event and stream are alive and of the current context.
         check("recording an event", unsafe {
             sys::cuEventRecord(self.event, stream)
@@ -46,7 +46,7 @@ impl GpuEvent {
 
     /// Makes later work of the stream wait for the mark. The stream is one of the event's context.
     pub(crate) fn precede(&self, stream: CUstream) -> Result<()> {
-        self.device.make_current()?;
+        self.device.bind()?;
         // SAFETY: as in `record`.
         check("having a stream wait for an event", unsafe {
             sys::cuStreamWaitEvent(stream, self.event, 0)
@@ -55,7 +55,7 @@ impl GpuEvent {
 
     /// Waits until the mark is reached.
     pub(crate) fn synchronize(&self) -> Result<()> {
-        self.device.make_current()?;
+        self.device.bind()?;
         let _relaxed = RelaxedCaptureMode::enter()?;
         // SAFETY: the event is alive.
         check("waiting for an event", unsafe {
@@ -63,10 +63,8 @@ impl GpuEvent {
         })
     }
 
-    /// Milliseconds from `start` to this mark. `None` if one of them was never recorded.
+    /// Milliseconds from `start` to this mark, which are reached. `None` if one of them was never recorded.
     pub(crate) fn milliseconds_since(&self, start: &GpuEvent) -> Result<Option<f32>> {
-        start.synchronize()?;
-        self.synchronize()?;
         let _relaxed = RelaxedCaptureMode::enter()?;
         // SAFETY: both events are alive.
         match unsafe { result::event::elapsed(start.event, self.event) } {

@@ -9,6 +9,7 @@ use crate::cpu_queue::Recording;
 use crate::device::Place;
 use crate::driver::{RelaxedCaptureMode, check};
 use crate::lock::lock;
+use crate::order::Mark;
 use crate::stream::Queue;
 use crate::{Device, Result, Stream};
 
@@ -22,6 +23,8 @@ pub struct Graph {
     recorded: Recorded,
     /// The streams that recorded. Their memory is that of the recorded launches.
     _streams: Vec<Stream>,
+    /// What comes before the last replay, and the replay.
+    replayed: Mark,
 }
 
 pub(crate) enum Recorded {
@@ -50,6 +53,7 @@ impl Graph {
             device,
             recorded,
             _streams: streams,
+            replayed: Mark::default(),
         }
     }
 
@@ -72,18 +76,21 @@ impl Graph {
         match (&self.recorded, stream.queue()) {
             (Recorded::Cpu(recording), Queue::Cpu(queue)) => {
                 // SAFETY: the caller's promise.
-                unsafe { recording.replay(queue) }
+                unsafe { recording.replay(queue)? }
             }
             (Recorded::Gpu(executable), Queue::Gpu(queue)) => {
-                self.device.make_current()?;
+                self.device.bind()?;
                 let executable = lock(&executable.0);
                 // SAFETY: graph and stream are alive and of the same context, which is current. The rest is
                 // the caller's promise.
                 let code = unsafe { sys::cuGraphLaunch(*executable, queue.cu_stream()) };
-                check("launching a graph", code)
+                check("launching a graph", code)?;
             }
-            _ => Ok(()),
+            _ => {}
         }
+        stream.order().follows_mark(&self.replayed);
+        self.replayed.add(stream.order());
+        Ok(())
     }
 }
 

@@ -87,13 +87,15 @@ impl Stream {
     /// # Errors
     /// [`Error::BadGrid`] if the grid exceeds the device's limits, [`Error::WrongDevice`] if function
     /// or arguments are on another device, [`Error::WrongStream`] if an argument is bound to another
-    /// stream, [`Error::Driver`]. A kernel that fails is an
+    /// stream, [`Error::Unordered`] if another stream uses an argument and nothing orders the two,
+    /// [`Error::Driver`]. A kernel that fails is an
     /// [`Error::Kernel`] on the CPU. On a GPU a later call returns its error.
     ///
     /// # Safety
     /// The kernel was loaded with the PTX of the crate that defines it. It stays within the memory of its
     /// arguments. The memory stays alive until the kernel is done. All other accesses to it are ordered with the
     /// launch.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub unsafe fn launch<A: KernelArgs>(
         &self,
         function: &Function<A>,
@@ -118,7 +120,7 @@ impl Stream {
                 buffers: buffers.into_inner(),
             }),
             (Code::Gpu(entry), Queue::Gpu(stream)) => {
-                self.device().make_current()?;
+                self.device().bind()?;
                 // SAFETY: function, stream and arguments are on the current device, and the arguments
                 // have the kernel's types. The rest is the caller's promise.
                 unsafe { launch_gpu(*entry, name, bounds, config, stream.cu_stream(), &args) }

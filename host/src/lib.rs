@@ -19,7 +19,8 @@
 //! ```
 //!
 //! - **Order**: work in one stream runs in order. Work in different streams is not ordered unless an
-//!   [`Event`] orders it. On the CPU, work is done when its call returns.
+//!   [`Event`] or [`Stream::wait_for`] orders it, or the host waits. Builds with debug assertions refuse work on a buffer
+//!   that lacks an order: [`Error::Unordered`]. On the CPU, work is done when its call returns.
 //! - **Safety**: launches are `unsafe`, because on a GPU a kernel can write anywhere. The CPU backend
 //!   checks every access, and finds races: see [`cpu`]. So are asynchronous
 //!   copies and raw handles, whose memory the compiler cannot follow.
@@ -32,6 +33,8 @@
 //!   A program whose own cudarc selects another version turns the feature off. With any version,
 //!   drivers from CUDA 12.0 on work.
 
+#[cfg(debug_assertions)]
+mod access;
 mod args;
 mod binding;
 mod borrowed;
@@ -57,6 +60,11 @@ mod launch;
 mod limits;
 mod lock;
 mod module;
+#[cfg(not(debug_assertions))]
+#[path = "no_order.rs"]
+mod order;
+#[cfg(debug_assertions)]
+mod order;
 mod pinned;
 mod ptx_text;
 mod scratch;

@@ -190,7 +190,7 @@ impl<T: DeviceData> Drop for Scratch<'_, T> {
             }
             (Memory::Block { block, .. }, Queue::Gpu(queue)) => {
                 if let Some(block) = stream.memory().give_idle(*block)
-                    && stream.device().make_current().is_ok()
+                    && stream.device().bind().is_ok()
                 {
                     // SAFETY: no other scratch memory has the block, the stream is alive, and its context is current.
                     unsafe { block.free(queue.cu_stream()) };

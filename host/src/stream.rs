@@ -16,6 +16,7 @@ use crate::driver::{RelaxedCaptureMode, check};
 use crate::gpu::Gpu;
 use crate::gpu_event::GpuEvent;
 use crate::gpu_stream::GpuStream;
+use crate::order::StreamOrder;
 use crate::stream_memory::StreamMemory;
 use crate::stream_state::StreamState;
 use crate::{Buffer, Device, Error, Result};
@@ -24,8 +25,11 @@ use crate::{Buffer, Device, Error, Result};
 ///
 /// On a GPU, work runs some time after its call; [`synchronize`](Self::synchronize) waits for it. On
 /// the CPU, work is done when its call returns. The call first waits for other threads' work in the
-/// stream. Work of two streams is not ordered unless an [`Event`](crate::Event) or
-/// [`wait_for`](Self::wait_for) orders it.
+/// stream.
+///
+/// Work of two streams is not ordered unless an [`Event`](crate::Event) or [`wait_for`](Self::wait_for) orders it, or a
+/// call has waited for the first stream meanwhile. A new buffer's [fill](Self::zeroed) is work of its stream, too. Builds
+/// with debug assertions return [`Error::Unordered`] where streams that use a buffer have no order, on the CPU as well.
 ///
 /// Threads may share a stream, by reference or in an [`Arc`]. A stream has no clones, because the stream of a
 /// [capture](Device::capture) must end with the capture.
@@ -46,6 +50,7 @@ pub struct Stream {
     /// The capture that the stream was made for.
     capture: Option<Weak<Capture>>,
     state: StreamState,
+    order: StreamOrder,
 }
 
 pub(crate) enum Queue {
@@ -75,12 +80,14 @@ impl Device {
 
 impl Stream {
     fn new(device: Device, queue: Queue, capture: Option<Weak<Capture>>) -> Stream {
+        let order = StreamOrder::new(capture.is_some());
         Stream {
             device,
             queue,
             memory: StreamMemory::default(),
             capture,
             state: StreamState::default(),
+            order,
         }
     }
 
@@ -144,6 +151,7 @@ impl Stream {
                 found: "the device is the CPU".to_string(),
             });
         };
+        device.order().share();
         // SAFETY: the caller's promise.
         let stream = unsafe { gpu.context.wrap_borrowed_stream(handle.cast()) };
         Ok(Stream::new(
@@ -157,13 +165,18 @@ impl Stream {
     pub fn as_cudarc(&self) -> Option<&Arc<CudaStream>> {
         match self.queue() {
             Queue::Cpu(_) => None,
-            Queue::Gpu(stream) => Some(stream.as_cudarc()),
+            Queue::Gpu(stream) => {
+                self.device.order().share();
+                Some(stream.as_cudarc())
+            }
         }
     }
 
     /// The stream's handle (`CUstream`, `cudaStream_t`), for other libraries; `None` on the CPU.
     pub fn as_raw(&self) -> Option<*mut c_void> {
-        self.gpu().map(|(_, handle)| handle.cast())
+        let (_, handle) = self.gpu()?;
+        self.device.order().share();
+        Some(handle.cast())
     }
 
     /// The stream's device.
@@ -178,19 +191,19 @@ impl Stream {
     /// capture.
     pub fn synchronize(&self) -> Result<()> {
         self.must_not_capture("waiting for the stream")?;
+        let enqueued = self.order.enqueued();
         match self.queue() {
-            Queue::Cpu(queue) => {
-                queue.wait();
-                Ok(())
-            }
+            Queue::Cpu(queue) => queue.wait(),
             Queue::Gpu(stream) => {
-                self.device().make_current()?;
+                self.device().bind()?;
                 let _relaxed = RelaxedCaptureMode::enter()?;
                 // SAFETY: the stream is alive.
                 let code = unsafe { sys::cuStreamSynchronize(stream.cu_stream()) };
-                check("waiting for the stream", code)
+                check("waiting for the stream", code)?;
             }
         }
+        self.order.is_waited_for(enqueued);
+        Ok(())
     }
 
     /// Makes later work in this stream wait for the work that was enqueued in `other` so far.
@@ -199,7 +212,7 @@ impl Stream {
     /// # fn main() -> cutlet_host::Result<()> {
     /// let device = cutlet_host::Device::auto();
     /// let (first, second) = (device.stream()?, device.stream()?);
-    /// let mut x = device.stream()?.zeroed::<u8>(2)?;
+    /// let mut x = first.zeroed::<u8>(2)?;
     /// first.fill_bytes(&mut x, 7)?;
     /// second.wait_for(&first)?;
     /// assert_eq!(second.download(&x)?, [7, 7]);
@@ -218,14 +231,13 @@ impl Stream {
                 let mark =
                     GpuEvent::new(&self.device, gpu, CUevent_flags::CU_EVENT_DISABLE_TIMING)?;
                 mark.record(others.cu_stream())?;
-                mark.precede(stream)
+                mark.precede(stream)?;
             }
-            (None, Queue::Cpu(others)) => {
-                others.wait();
-                Ok(())
-            }
-            _ => Ok(()),
+            (None, Queue::Cpu(others)) => others.wait(),
+            _ => {}
         }
+        self.order.follows(&other.order);
+        Ok(())
     }
 
     /// Returns an error unless both streams are part of the same capture, or neither is part of one.
@@ -315,6 +327,10 @@ impl Stream {
         &self.memory
     }
 
+    pub(crate) fn order(&self) -> &StreamOrder {
+        &self.order
+    }
+
     pub(crate) fn queue(&self) -> &Queue {
         &self.queue
     }
@@ -336,7 +352,7 @@ impl Stream {
     pub(crate) fn free_idle_blocks(&self) {
         if let Queue::Gpu(stream) = &self.queue {
             let idle = self.memory.take_all_idle();
-            if !idle.is_empty() && self.device.make_current().is_ok() {
+            if !idle.is_empty() && self.device.bind().is_ok() {
                 for block in idle {
                     // SAFETY: no scratch memory has the block, the stream is alive, and its context is current.
                     unsafe { block.free(stream.cu_stream()) };
@@ -363,7 +379,7 @@ impl Stream {
             _ if self.capture.is_some() => Ok(true),
             Queue::Cpu(_) => Ok(false),
             Queue::Gpu(stream) => {
-                self.device.make_current()?;
+                self.device.bind()?;
                 let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
                 // SAFETY: the stream is alive, and the driver writes one status.
                 let code = unsafe { sys::cuStreamIsCapturing(stream.cu_stream(), &mut status) };

@@ -40,6 +40,25 @@ fn a_stream_of_cudarc_is_a_stream() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
+/// This crate does not see that order.
+#[test]
+fn work_that_cudarc_orders_is_not_refused() -> Result<(), Box<dyn std::error::Error>> {
+    let Some(context) = context() else {
+        return Ok(());
+    };
+    let _alone = alone();
+    let device = Device::from_cudarc(&context)?;
+    let (first, second) = (device.stream()?, device.stream()?);
+    let mut x = first.filled::<u8>(100, 1)?;
+    context.synchronize()?;
+    assert_eq!(second.download(&x)?, [1; 100]);
+    first.fill_bytes(&mut x, 2)?;
+    let theirs = [&first, &second].map(|stream| stream.as_cudarc().expect("it is a GPU's"));
+    theirs[1].join(theirs[0])?;
+    assert_eq!(second.download(&x)?, [2; 100]);
+    Ok(())
+}
+
 #[test]
 fn slices_of_cudarc_are_read_and_written() -> Result<(), Box<dyn std::error::Error>> {
     let Some(context) = context() else {

@@ -315,6 +315,21 @@ fn a_tensor_belongs_to_one_stream() -> Result<()> {
     Ok(())
 }
 
+/// An export waits for its own stream alone.
+#[test]
+#[cfg(debug_assertions)]
+fn an_export_comes_after_the_work_of_other_streams() -> Result<()> {
+    let device = Device::cpu();
+    let (first, second) = (device.stream()?, device.stream()?);
+    let export = |buffer| second.export_dlpack::<f32, DLManagedTensor>(buffer, &[3], None);
+    let refused = export(first.zeroed(3)?).err();
+    let refused = refused.expect("nothing orders the streams").to_string();
+    says(&refused, &["the buffer (3 × f32)", "after a fill"]);
+    let filled = first.zeroed(3)?;
+    second.wait_for(&first)?;
+    export(filled).map(drop)
+}
+
 #[test]
 fn strides_may_be_left_out_before_version_1_2() -> Result<()> {
     let stream = Device::cpu().stream()?;

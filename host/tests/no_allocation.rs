@@ -1,11 +1,11 @@
-//! A launch into a GPU's stream, and its preparation on any device, allocate nothing.
+//! A launch into a GPU's stream, and copies, fills and the preparation of a launch on any device, allocate nothing.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use cutlet_device::{Global, GlobalMut};
 use cutlet_device::{Kernel, LaunchBounds, PtxFamily, PtxLibrary, PtxModule, PtxText};
-use cutlet_host::{Backend, Device, Error, Result};
+use cutlet_host::{Backend, Device, Error, Event, Result};
 use cutlet_not_run::not_run;
 
 /// The system's allocator, with a count of this thread's allocations.
@@ -80,6 +80,30 @@ fn launches_allocate_nothing() -> Result<()> {
     }
     assert_eq!(ALLOCATIONS.get(), before);
     stream.synchronize()
+}
+
+#[test]
+fn copies_and_fills_in_an_order_allocate_nothing() -> Result<()> {
+    for device in [Device::cpu(), Device::auto()] {
+        let (first, second) = (device.stream()?, device.stream()?);
+        let (filled, copied) = (Event::new(&device)?, Event::new(&device)?);
+        let (mut x, mut y) = (first.zeroed::<f32>(256)?, second.zeroed::<f32>(256)?);
+        let mut work = || {
+            first.fill_bytes(x.slice_mut(..100)?, 1)?;
+            first.fill_bytes(x.slice_mut(100..)?, 2)?;
+            filled.record(&first)?;
+            second.wait(&filled)?;
+            second.copy(&x, &mut y)?;
+            copied.record(&second)?;
+            first.wait(&copied)?;
+            first.synchronize()
+        };
+        work()?;
+        let before = ALLOCATIONS.get();
+        (0..100).try_for_each(|_| work())?;
+        assert_eq!(ALLOCATIONS.get(), before, "on {}", device.name());
+    }
+    Ok(())
 }
 
 #[test]

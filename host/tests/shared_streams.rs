@@ -176,7 +176,7 @@ fn threads_share_streams_words_and_events() -> Result<()> {
     let work = || {
         let stream = device.stream()?;
         let x = stream.upload(&[1u32, 2, 3])?;
-        let mut y = stream.zeroed::<u32>(3)?;
+        let mut y = shared.zeroed::<u32>(3)?;
         let graph = device.capture(|stream| {
             let fork = stream.fork()?;
             let mut scratch = fork.scratch::<u32>(3)?;

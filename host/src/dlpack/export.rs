@@ -10,6 +10,7 @@ use dlpark::{Managed, ManagedTensorBase};
 use super::Element;
 use super::extents::{Tuple, row_major, span};
 use crate::device::Place;
+use crate::order::Caller;
 use crate::{Buffer, Error, Result, Stream};
 
 impl Stream {
@@ -35,8 +36,9 @@ impl Stream {
     /// (`dlpark::legacy::Dlpack`).
     ///
     /// # Errors
-    /// [`Error::WrongDevice`] if the buffer is on another device than the stream, [`Error::Dlpack`] if the shape does not
-    /// fit in the buffer; [`Error::Capturing`] during a capture, [`Error::Driver`]. The buffer is freed.
+    /// [`Error::WrongDevice`] if the buffer is on another device than the stream, [`Error::Unordered`] if another stream
+    /// uses the buffer and nothing orders the two, [`Error::Dlpack`] if the shape does not fit in the buffer;
+    /// [`Error::Capturing`] during a capture, [`Error::Driver`]. The buffer is freed.
     ///
     /// ```
     /// use cutlet_host::Device;
@@ -50,6 +52,7 @@ impl Stream {
     /// // For C: `tensor.into_raw()`.
     /// # Ok(()) }
     /// ```
+    #[cfg_attr(debug_assertions, track_caller)]
     pub fn export_dlpack<T: Element, M: ManagedTensorBase>(
         &self,
         buffer: Buffer<T>,
@@ -80,6 +83,7 @@ impl Stream {
     ///
     /// # Safety
     /// `consumer` is a stream of this device. While the call uses it, no other thread begins or ends a capture of it.
+    #[cfg_attr(debug_assertions, track_caller)]
     pub unsafe fn export_dlpack_to<T: Element, M: ManagedTensorBase>(
         &self,
         consumer: Option<i64>,
@@ -94,14 +98,21 @@ impl Stream {
     }
 
     /// The tensor, which owns the buffer. Nothing waits for the buffer's work.
+    #[cfg_attr(debug_assertions, track_caller)]
     fn owning<T: Element, M: ManagedTensorBase>(
         &self,
-        buffer: Buffer<T>,
+        mut buffer: Buffer<T>,
         shape: &[usize],
         strides: Option<&[usize]>,
     ) -> Result<Managed<M>> {
+        // The consumer may write it.
+        let this = Caller::call("an export by DLPack");
         let what = || "the buffer".to_string();
-        buffer.device().expect(self.device(), what)?;
+        buffer.view_mut().note_write(self, this, what)?;
+        if self.gpu().is_some() {
+            // The consumer may wait for the whole device.
+            self.device().order().share();
+        }
         owning(buffer, shape, strides).map_err(|found| does_not_fit(shape, strides, found))
     }
 
