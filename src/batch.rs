@@ -130,6 +130,9 @@ macro_rules! batch {
                 repeats.fits(&first.extents, first.view.len())?;
                 let check: fn(Repeats, &Extents) -> Result<()> = $check;
                 check(repeats, &first.extents)?;
+                let elements = count.checked_mul(first.rows() * first.columns());
+                let has_all = elements == Some(first.view.len());
+                let first = if has_all { first } else { first.in_part() };
                 Ok(Self { first, repeats })
             }
 

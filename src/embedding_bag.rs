@@ -221,7 +221,7 @@ impl EmbeddingBag {
         bags: Bags<'_>,
         mut output: MatrixMut<'_, T>,
     ) -> Result<()> {
-        let positions = indices.len();
+        let (positions, table) = (indices.len(), table.in_part());
         NAMES.check(stream, &table, &indices, &output, positions)?;
         if positions > MAX_EXTENT {
             return NAMES.refuse(format!(
@@ -272,7 +272,7 @@ impl EmbeddingBag {
                 offsets.words(),
                 weights,
                 output.view.reborrow(),
-                &mut self.misses.first,
+                self.misses.report(),
                 args,
             );
             Ok(stream.launch(&kernel, grid, args)?)

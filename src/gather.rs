@@ -139,7 +139,11 @@ impl Gather {
         indices: impl IntoView<'i, Element = X>,
         output: MatrixMut<'_, T>,
     ) -> Result<()> {
-        let (indices, rows) = (indices.into_view(), output.rows());
+        let (indices, rows, table) = (indices.into_view(), output.rows(), table.in_part());
+        let output = match self.out_of_range {
+            OutOfRange::Skip => output.in_part(),
+            OutOfRange::Error | OutOfRange::Clamp => output,
+        };
         NAMES.check(stream, &table, &indices, &output, rows)?;
         if rows == 0 || output.columns() == 0 {
             return Ok(());

@@ -174,7 +174,7 @@ macro_rules! matrix {
             ) -> Result<Self> {
                 let view = elements.$into_view();
                 let extents = Extents::packed(rows, columns, order, view.len())?;
-                Ok(Self { view, extents })
+                Ok(Self::new(view, extents))
             }
 
             /// A matrix that begins at the first of `elements`, with runs `ld` elements apart.
@@ -191,7 +191,20 @@ macro_rules! matrix {
             ) -> Result<Self> {
                 let view = elements.$into_view();
                 let extents = Extents { rows, columns, ld, order }.checked(view.len())?;
-                Ok(Self { view, extents })
+                Ok(Self::new(view, extents))
+            }
+
+            /// The matrix with these checked extents. The other elements of the view may be another matrix's.
+            fn new(view: $view<'a, T>, extents: Extents) -> Self {
+                let has_all = extents.rows * extents.columns == view.len();
+                let matrix = Self { view, extents };
+                if has_all { matrix } else { matrix.in_part() }
+            }
+
+            /// The same matrix, of which an operation uses some elements. The order of streams' work is then
+            /// [relaxed](View::relaxed).
+            pub(crate) fn in_part(self) -> Self {
+                Self { view: self.view.relaxed(), ..self }
             }
 
             /// The transposed matrix, in the same memory.

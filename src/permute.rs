@@ -56,7 +56,9 @@ pub fn permute<'a, T: DeviceData>(
     destination: impl IntoViewMut<'a, Element = T>,
     destination_layout: &Layout,
 ) -> Result<()> {
-    let (source, destination) = (source.into_view(), destination.into_view_mut());
+    // A layout may repeat elements and leave out others.
+    let source = source.into_view().relaxed();
+    let destination = destination.into_view_mut();
     check_layout("source", source_layout, source.len())?;
     check_layout("destination", destination_layout, destination.len())?;
     in_stream(OPERATION, stream, "the source", source)?;
@@ -69,6 +71,11 @@ pub fn permute<'a, T: DeviceData>(
         // There are no bytes to copy.
         return Ok(());
     }
+    // No element is in the destination twice.
+    let destination = match usize::try_from(destination_layout.size()) {
+        Ok(size) if size == destination.len() => destination,
+        _ => destination.relaxed(),
+    };
     let begins = source.address() | destination.address();
     let (modes, unit) = modes.in_units(size_of::<T>(), begins);
     let (shape, args) = modes.args()?;

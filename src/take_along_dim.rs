@@ -110,8 +110,11 @@ impl TakeAlongDim {
                 "take_along_dim moves elements of 1, 2, 4, 8 or 16 bytes: gather other ones as rows of a table"
             );
         }
-        let (table, indices) = (table.into_view(), indices.into_view());
-        let output = output.into_view_mut();
+        let (table, indices) = (table.into_view().relaxed(), indices.into_view());
+        let output = match self.out_of_range {
+            OutOfRange::Skip => output.into_view_mut().relaxed(),
+            OutOfRange::Error | OutOfRange::Clamp => output.into_view_mut(),
+        };
         let folded = Folded::of(shape, dim, table.len(), indices.len())?;
         Self::check_operands(stream, &table, &indices, &output)?;
         if output.is_empty() {
@@ -318,7 +321,7 @@ impl<T: DeviceData> Operation<'_, T> {
         // else.
         unsafe {
             let words = self.indices.words();
-            let args = (from, words, to, &mut misses.first, self.args);
+            let args = (from, words, to, misses.report(), self.args);
             Ok(stream.launch(&function, blocks, args)?)
         }
     }

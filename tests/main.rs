@@ -25,6 +25,7 @@ mod grouped_cost;
 mod kernels;
 mod moe;
 mod operands;
+mod order;
 mod permute;
 mod plan;
 mod precision;

@@ -116,6 +116,17 @@ impl<D: DeviceData> EpilogueArgs<'_, D> {
         Ok(())
     }
 
+    /// Says that a product in the stream reads the operands.
+    pub fn use_in(&self, stream: &Stream) -> Result<()> {
+        if let Some(bias) = self.bias {
+            bias.elements.use_in(stream, "gemm", "the bias")?;
+        }
+        if let Some(residual) = self.residual {
+            residual.view.use_in(stream, "gemm", "the residual")?;
+        }
+        Ok(())
+    }
+
     /// Refuses operands that do not fit a C of `rows × columns`, or overlap the addresses of C.
     pub fn check(&self, rows: usize, columns: usize, c: Range<u64>) -> Result<()> {
         let agree = |found: String, agree: bool| match agree {

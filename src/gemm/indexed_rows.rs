@@ -58,7 +58,7 @@ impl IndexedRows {
             len: indices.len(),
             addresses: addresses(&indices),
             indices: IndexView::new(indices)?,
-            first_miss: self.misses.first.view(),
+            first_miss: self.misses.report_view(),
             out_of_range: self.out_of_range,
         })
     }
@@ -100,6 +100,11 @@ impl<'a> RowIndices<'a> {
     pub(super) fn in_stream(&self, stream: &Stream) -> Result<()> {
         in_stream("gemm", stream, "the indices", self.indices.words())?;
         in_stream("gemm", stream, "the report of bad indices", self.first_miss)
+    }
+
+    /// Says that a product in the stream reads the indices.
+    pub(super) fn use_in(&self, stream: &Stream) -> Result<()> {
+        Ok(self.indices.words().use_in(stream, "gemm", "the indices")?)
     }
 
     /// The indices.

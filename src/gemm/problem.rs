@@ -73,17 +73,26 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         disjoint("gemm", "B", b.addresses(), c.clone())?;
         epilogue.check(m, gemm.c.columns(), c)?;
 
+        let beta = gemm.factor_of_old();
+        let (a, b, c) = (a.first, b.first, gemm.c.first.reborrow());
+        // Which rows there are is known on the device alone, and of a table, indices name some.
+        let (a, b, c) = match (groups.have_sizes(), &rows) {
+            (true, _) => (a.in_part(), b.in_part(), c.in_part()),
+            (false, Rows::OfA(_)) => (a.in_part(), b, c),
+            (false, Rows::OfC(_)) => (a, b, c.in_part()),
+            (false, Rows::Own) => (a, b, c),
+        };
         Ok(Problem {
             // With k = 0 the product is 0, even if alpha is infinite or NaN.
             alpha: match a.columns() {
                 0 => T::Factor::ZERO,
                 _ => gemm.alpha,
             },
-            a: a.first.with_wide_run(),
-            b: b.first.with_wide_run(),
-            beta: gemm.factor_of_old(),
+            a: a.with_wide_run(),
+            b: b.with_wide_run(),
+            beta,
             precision: gemm.precision,
-            c: gemm.c.first.reborrow().with_wide_run(),
+            c: c.with_wide_run(),
             epilogue,
             groups,
             rows,
@@ -110,6 +119,22 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             groups: self.groups.transposed(),
             ..self
         }
+    }
+
+    /// Says that the product, which is about to be enqueued in the stream, uses the operands.
+    pub fn use_in(&self, stream: &Stream) -> Result<()> {
+        // They may be those of the transposed product.
+        self.a.view.use_in(stream, "gemm", "A or B")?;
+        self.b.view.use_in(stream, "gemm", "A or B")?;
+        self.c.view.use_in(stream, "gemm", "C")?;
+        self.epilogue.use_in(stream)?;
+        if let Rows::OfA(rows) | Rows::OfC(rows) = &self.rows {
+            rows.use_in(stream)?;
+        }
+        if let Sizes::Ends(sizes) | Sizes::Counts(sizes) = self.groups.sizes {
+            sizes.use_in(stream, "gemm", "the sizes of groups")?;
+        }
+        Ok(())
     }
 
     /// (m, n, k) of the product.

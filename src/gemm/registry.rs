@@ -196,6 +196,7 @@ impl<T: Operand, D: DeviceData> LaunchPlan<T, D> {
 
     /// Enqueues the launches for a problem of the planned shape.
     pub fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()> {
+        problem.use_in(stream)?;
         problem.expect_no_races(stream)?;
         self.launches.launch(stream, problem)
     }

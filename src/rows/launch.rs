@@ -107,7 +107,7 @@ impl<T: DeviceData> RowOperation<'_, T> {
             // matrices were checked against their memory, and the kernel checks the indices. What is written is
             // borrowed mutably and overlaps neither what is read nor the indices.
             unsafe {
-                let args = (from, self.indices.words(), to, &mut misses.first, args);
+                let args = (from, self.indices.words(), to, misses.report(), args);
                 stream.launch(&function, tiles.size(), args)?;
             }
         }

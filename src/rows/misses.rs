@@ -1,6 +1,6 @@
 //! Misses: the first index of some operations that was not a row of its table.
 
-use cutlet_host::{Buffer, Device, IntoView, Stream};
+use cutlet_host::{Buffer, Device, IntoView, Stream, View, ViewMut};
 
 use super::Index;
 use crate::{Error, Result};
@@ -12,7 +12,7 @@ pub(crate) struct Misses {
     /// What became of the row.
     outcome: &'static str,
     /// The first position of such an index; `u64::MAX` if there is none.
-    pub first: Buffer<u64>,
+    first: Buffer<u64>,
 }
 
 impl Misses {
@@ -44,16 +44,26 @@ impl Misses {
         })
     }
 
+    /// The report, for a launch. Operations in several streams may write it at the same time, as they do it atomically.
+    pub fn report(&mut self) -> ViewMut<'_, u64> {
+        self.first.view_mut().relaxed()
+    }
+
+    /// The report, for launches that get its address.
+    pub fn report_view(&self) -> View<'_, u64> {
+        self.first.view().relaxed()
+    }
+
     /// Waits for the stream's operations, and returns the position of a bad index since the last time.
     ///
     /// # Errors
     /// If the device fails, or the stream is being captured.
     pub fn take(&mut self, stream: &Stream) -> Result<Option<u64>> {
-        let position = stream.download(&self.first)?[0];
+        let position = stream.download(self.report_view())?[0];
         if position == u64::MAX {
             return Ok(None);
         }
-        stream.fill_bytes(&mut self.first, 0xff)?;
+        stream.fill_bytes(self.report(), 0xff)?;
         Ok(Some(position))
     }
 

@@ -51,7 +51,7 @@ impl<'s> Sorted<'s> {
                 indices.words(),
                 keys.view_mut(),
                 order.view_mut(),
-                &mut misses.first,
+                misses.report(),
                 args,
             );
             stream.launch(&kernel, blocks, args)?;

@@ -149,7 +149,7 @@ impl ScatterAdd {
         indices: impl IntoView<'i, Element = X>,
         table: MatrixMut<'_, T>,
     ) -> Result<()> {
-        let (indices, rows) = (indices.into_view(), source.rows());
+        let (indices, rows, table) = (indices.into_view(), source.rows(), table.in_part());
         NAMES.check(stream, &source, &indices, &table, rows)?;
         if rows == 0 || table.columns() == 0 {
             return Ok(());

@@ -101,6 +101,7 @@ impl<T: Types<In: Operand>, Epi: Epilogue> EpiloguePlan<T, Epi> {
                     .to_string(),
             });
         }
+        problem.use_in(stream)?;
         let operands = TmaOperand::both(stream, &problem)?;
         let matrices = operands.each_ref().map(TmaOperand::matrix);
         let c = &mut problem.c;
