@@ -3,7 +3,7 @@
 
 #![cfg(debug_assertions)]
 
-mod order_at_random;
+mod at_random;
 
 use std::thread;
 
@@ -15,7 +15,7 @@ static PTX: PtxLibrary = PtxLibrary {
         name: "kernels",
         modules: &[PtxModule {
             target: "sm_80",
-            ptx: PtxText::Plain(include_str!("ptx/launch_sm_80.ptx")),
+            ptx: PtxText::Plain(include_str!("../ptx/launch_sm_80.ptx")),
         }],
     }],
 };
@@ -133,8 +133,9 @@ fn a_read_after_a_write_is_refused() -> Result<()> {
             it.write_in_first()?;
             let message = is_refused(read(&it.second, &mut it.x, &mut it.of_second));
             assert!(
-                message
-                    .contains("(8 × f32) is read in a stream, after a fill (host/tests/order.rs:"),
+                message.contains(
+                    "(8 × f32) is read in a stream, after a fill (host/tests/order/main.rs:"
+                ),
                 "{message}"
             );
             assert!(message.contains(") wrote it in another one"), "{message}");
@@ -210,7 +211,7 @@ fn messages_name_arguments_and_kernels() -> Result<()> {
         let message = is_refused(launch(&it.second, &it.x, &mut it.of_second));
         assert!(
             message.starts_with(
-                "argument 3 (`x`) of kernel `saxpy` (8 × f32) is read in a stream, after kernel `saxpy` (host/tests/order.rs:"
+                "argument 3 (`x`) of kernel `saxpy` (8 × f32) is read in a stream, after kernel `saxpy` (host/tests/order/main.rs:"
             ),
             "{message}"
         );
@@ -389,7 +390,7 @@ fn a_new_buffer_is_filled_in_its_stream() -> Result<()> {
         let mut filled = it.first.filled::<f32>(8, 1)?;
         let message = is_refused(it.second.copy(&it.x, &mut filled));
         assert!(
-            message.contains("after a fill (host/tests/order.rs:"),
+            message.contains("after a fill (host/tests/order/main.rs:"),
             "{message}"
         );
         // An upload waits.
