@@ -11,18 +11,30 @@ use half::bf16;
 const CALLS: u32 = 50;
 const BATCHES: usize = 51;
 
-/// The median host time of a call.
-fn cost(stream: &Stream, mut call: impl FnMut() -> Result<()>) -> Result<Duration> {
-    let mut batch = || {
+/// The median host times of calls of two kinds, whose batches take turns: what slows the host down slows both.
+fn costs(stream: &Stream, mut call: impl FnMut(Kind) -> Result<()>) -> Result<[Duration; 2]> {
+    let mut batch = |kind| {
         let start = Instant::now();
-        (0..CALLS).try_for_each(|_| call())?;
+        (0..CALLS).try_for_each(|_| call(kind))?;
         let time = start.elapsed() / CALLS;
         stream.synchronize()?;
         Ok(time)
     };
-    let mut times: Vec<Duration> = (0..BATCHES).map(|_| batch()).collect::<Result<_>>()?;
-    times.sort_unstable();
-    Ok(times[BATCHES / 2])
+    let mut times = [Vec::new(), Vec::new()];
+    for _ in 0..BATCHES {
+        times[0].push(batch(Kind::Planned)?);
+        times[1].push(batch(Kind::Unplanned)?);
+    }
+    Ok(times.map(|mut times| {
+        times.sort_unstable();
+        times[BATCHES / 2]
+    }))
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Planned,
+    Unplanned,
 }
 
 #[test]
@@ -44,13 +56,12 @@ fn a_planned_gemm_costs_the_host_less() -> Result<()> {
         let mut c = stream.zeroed::<bf16>(m * n)?;
         let (a, b) = (Matrix::row_major(&a, m, k)?, Matrix::col_major(&b, k, n)?);
         let plan = Gemm::new(a, b, MatrixMut::row_major(&mut c, m, n)?).plan(&stream)?;
-        let planned = cost(&stream, || {
+        let [planned, unplanned] = costs(&stream, |kind| {
             let c = MatrixMut::row_major(&mut c, m, n)?;
-            plan.run(&stream, &mut Gemm::new(a, b, c))
-        })?;
-        let unplanned = cost(&stream, || {
-            let c = MatrixMut::row_major(&mut c, m, n)?;
-            gemm(&stream, 1.0, a, b, 0.0, c)
+            match kind {
+                Kind::Planned => plan.run(&stream, &mut Gemm::new(a, b, c)),
+                Kind::Unplanned => gemm(&stream, 1.0, a, b, 0.0, c),
+            }
         })?;
         println!(
             "{m}×{n}×{k}: {} ns planned, {} ns else",
