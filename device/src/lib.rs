@@ -25,6 +25,7 @@
 //! | matrix instructions of Ampere and newer: `mma.sync` | [`sm80`] |
 //! | matrix instructions of Hopper: `wgmma` | [`sm90`] |
 //! | matrix instructions of every architecture, and their operands in shared memory | [`MmaInstruction`], [`SharedMma`], [`operand`] |
+//! | tiled copies and tiled matrix products | [`tiled`] |
 //! | parts of kernels: schedulers, pipelines, reductions | [`collective`] |
 //! | debugging | [`debug::print!`], [`debug::assert!`] |
 //!
@@ -82,6 +83,7 @@ pub mod sm90;
 mod stmatrix;
 mod sync;
 pub mod tile;
+pub mod tiled;
 pub mod tma;
 mod vector;
 mod vote;

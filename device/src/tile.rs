@@ -8,7 +8,7 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use cutlet_layout_core::{Fixed, Layout, StaticLayout, StaticSwizzle, Tensor};
+use cutlet_layout_core::{E, Fixed, Layout, M, StaticLayout, StaticSwizzle, Tensor, TileShape};
 
 use crate::{DeviceData, Shared, SharedMemory, SharedStorage};
 
@@ -86,6 +86,14 @@ pub trait TmaLayout: StaticLayout {
     const IS_K_MAJOR: bool;
     /// The swizzle of these lines.
     type Swizzle: StaticSwizzle;
+}
+
+impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize, const SWIZZLE_BYTES: usize>
+    TileShape for OperandLayout<T, J, MN, K, SWIZZLE_BYTES>
+{
+    type Rows = M<MN, 1>;
+    type Columns = M<K, 1>;
+    type Extents = (E<MN, 1, 0>, E<K, 1, 1>);
 }
 
 impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize, const SWIZZLE_BYTES: usize>

@@ -1,29 +1,29 @@
 //! Atoms: what the threads of one instruction hold, as layouts.
 //!
 //! An atom is data: layouts from (thread, value) to the elements of an instruction's operands.
-//! [`MmaAtom`] and [`CopyAtom`] describe one instruction. [`TiledMma`] and [`TiledCopy`] repeat it
+//! [`MmaAtom`] and [`CopyAtom`] describe one instruction. [`MmaTiling`] and [`CopyTiling`] repeat it
 //! over more threads and values, and partition layouts and tensors. An instruction with fixed
 //! operands is also a type ([`Mma`]); kernels partition tiles by its thread-value layouts.
 //!
 //! The sm_90 kernels use the types. The sm_80 tensor-core GEMM family will use the values: it will
-//! partition its tiles with [`TiledMma`] for `mma.sync`, and with [`CopyAtom`] for `cp.async` and
+//! partition its tiles with [`MmaTiling`] for `mma.sync`, and with [`CopyAtom`] for `cp.async` and
 //! `ldmatrix`.
 
 mod copy;
+mod copy_tiling;
 mod instructions;
 mod mma;
-mod tiled_copy;
-mod tiled_mma;
+mod mma_tiling;
 mod wgmma;
 
 pub use copy::CopyAtom;
+pub use copy_tiling::CopyTiling;
 pub use instructions::{
     Fma, M8N8K4Bits64, M16N8K8Bits16, M16N8K8Bits32, M16N8K8Bits64, M16N8K16Bits8, M16N8K16Bits16,
     M16N8K16Bits64, M16N8K32Bits8, Mma,
 };
 pub use mma::MmaAtom;
-pub use tiled_copy::TiledCopy;
-pub use tiled_mma::TiledMma;
+pub use mma_tiling::MmaTiling;
 pub use wgmma::{WgmmaA8, WgmmaA16, WgmmaA32, WgmmaC};
 
 use crate::Layout;

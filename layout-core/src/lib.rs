@@ -53,13 +53,14 @@ mod swizzle;
 mod tensor;
 mod text;
 mod tile;
+mod tiled;
 mod tiler;
 mod value_tensor;
 
 pub use access::WarpAccess;
 pub use atom::{
-    CopyAtom, Fma, M8N8K4Bits64, M16N8K8Bits16, M16N8K8Bits32, M16N8K8Bits64, M16N8K16Bits8,
-    M16N8K16Bits16, M16N8K16Bits64, M16N8K32Bits8, Mma, MmaAtom, TiledCopy, TiledMma, WgmmaA8,
+    CopyAtom, CopyTiling, Fma, M8N8K4Bits64, M16N8K8Bits16, M16N8K8Bits32, M16N8K8Bits64,
+    M16N8K16Bits8, M16N8K16Bits16, M16N8K16Bits64, M16N8K32Bits8, Mma, MmaAtom, MmaTiling, WgmmaA8,
     WgmmaA16, WgmmaA32, WgmmaC,
 };
 pub use coalesce::{
@@ -128,6 +129,11 @@ pub use raster::Raster;
 pub use static_layout::{Composition, E, M, StaticLayout, compose_coordinates, each};
 pub use tensor::{Partition, Tensor};
 pub use tile::{Coord, KnownExtent, TileIndex, Whole, tile_extent, tile_origin, tiles};
+pub use tiled::{
+    CopyPartition, CopyWidth, Divided, Half, InOrder, Matrices, OperandA, OperandB, OperandC,
+    PartitionA, PartitionB, PartitionC, PartitionValues, Permutation, Repeats, Steps, ThreadCopy,
+    ThreadMma, TileShape, Tiled, TiledCopy, TiledMma, Warps,
+};
 pub use value_tensor::{Counting, Direct, Memory, MemoryMut, Number, Recast, Source, ValueTensor};
 
 /// The guide to layouts. Its Rust blocks run as tests. The published package does not contain it.

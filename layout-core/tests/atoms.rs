@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 
 use cutlet_layout_core::{
-    CopyAtom, Counting, Fma, IntTuple, Layout, M8N8K4Bits64, M16N8K8Bits16, M16N8K8Bits32,
-    M16N8K8Bits64, M16N8K16Bits8, M16N8K16Bits16, M16N8K16Bits64, M16N8K32Bits8, Mma, MmaAtom,
-    StaticLayout, ThreadValue, TiledCopy, TiledMma, Tiler, Tv, ValueTensor, WgmmaA16, WgmmaC,
+    CopyAtom, CopyTiling, Counting, Fma, IntTuple, Layout, M8N8K4Bits64, M16N8K8Bits16,
+    M16N8K8Bits32, M16N8K8Bits64, M16N8K16Bits8, M16N8K16Bits16, M16N8K16Bits64, M16N8K32Bits8,
+    Mma, MmaAtom, MmaTiling, StaticLayout, ThreadValue, Tiler, Tv, ValueTensor, WgmmaA16, WgmmaC,
     covers_exactly, layout, shape, tile,
 };
 
@@ -181,9 +181,9 @@ fn wgmma_accumulators_and_operands() {
 /// Kernels partition tiles by the atoms' thread-value layouts.
 #[test]
 fn instructions_are_thread_value_types() {
-    type A = <M16N8K16Bits16 as Mma>::A;
+    type A = <M16N8K16Bits16 as Mma>::LayoutA;
     const _: () = assert!(covers_exactly::<A>([16, 16]));
-    const _: () = assert!(covers_exactly::<<M16N8K8Bits32 as Mma>::B>([8, 8]));
+    const _: () = assert!(covers_exactly::<<M16N8K8Bits32 as Mma>::LayoutB>([8, 8]));
     const _: () = assert!(covers_exactly::<WgmmaC<32>>([64, 256]));
     const _: () = assert!(covers_exactly::<WgmmaA16>([64, 16]));
     assert_eq!(
@@ -199,11 +199,11 @@ fn instructions_are_thread_value_types() {
 fn kernels_and_values_partition_alike() {
     use cutlet_layout_core::{RowMajor, Tensor};
 
-    type A = <M16N8K16Bits16 as Mma>::A;
+    type A = <M16N8K16Bits16 as Mma>::LayoutA;
     let memory: [i64; 256] = std::array::from_fn(|i| i as i64);
     // SAFETY: the extents and the leading dimension stay inside the array.
     let tensor = unsafe { Tensor::new(memory.as_ptr(), RowMajor::new([16, 16], 16)) };
-    let mma = TiledMma::new(M16N8K16Bits16::ATOM, &layout!((1, 1, 1)));
+    let mma = MmaTiling::new(M16N8K16Bits16::ATOM, &layout!((1, 1, 1)));
     let values = ValueTensor::new(Counting, layout!((16, 16):(16, 1)));
     for lane in 0..32 {
         let read = tensor.partition::<A>(lane).load(-1);
@@ -215,7 +215,7 @@ fn kernels_and_values_partition_alike() {
 #[test]
 fn an_atom_that_misses_elements_is_refused() {
     type Half = Tv<cutlet_layout_core::L!((4, 8):(2@1, 1@0)), cutlet_layout_core::L!((2):(1@1))>;
-    type C = <M16N8K16Bits16 as Mma>::C;
+    type C = <M16N8K16Bits16 as Mma>::LayoutC;
     let half = std::panic::catch_unwind(|| MmaAtom::of::<Half, Half, C>("half", [16, 8, 16]));
     assert!(half.is_err());
 }
@@ -275,7 +275,7 @@ fn covers(size: i64, shared: usize, threads: i64, held: impl Fn(i64) -> Vec<i64>
 
 #[test]
 fn tiled_mmas_deal_out_whole_operands() {
-    let mma = TiledMma::new(M16N8K16Bits16::ATOM, &layout!((2, 2, 1):(1, 2, 4)));
+    let mma = MmaTiling::new(M16N8K16Bits16::ATOM, &layout!((2, 2, 1):(1, 2, 4)));
     assert_eq!((mma.threads(), mma.tile()), (128, [32, 16, 16]));
     let a = ValueTensor::new(Counting, layout!((64, 32):(32, 1)));
     let b = ValueTensor::new(Counting, layout!((32, 32):(1, 32)));
@@ -294,7 +294,7 @@ fn tiled_mmas_deal_out_whole_operands() {
 
 #[test]
 fn tiled_mmas_over_k_share_c() {
-    let mma = TiledMma::new(M16N8K8Bits32::ATOM, &layout!((1, 1, 2):(1, 1, 1)));
+    let mma = MmaTiling::new(M16N8K8Bits32::ATOM, &layout!((1, 1, 2):(1, 1, 1)));
     let c = ValueTensor::new(Counting, layout!((16, 8):(1, 16)));
     covers(128, 2, 64, |t| positions(&mma.partition_c(c, t)));
     let a = ValueTensor::new(Counting, layout!((16, 16):(1, 16)));
@@ -303,7 +303,7 @@ fn tiled_mmas_over_k_share_c() {
 
 #[test]
 fn tiled_fmas_are_simt_kernels() {
-    let mma = TiledMma::new(Fma::ATOM, &layout!((16, 16, 1):(16, 1, 1)));
+    let mma = MmaTiling::new(Fma::ATOM, &layout!((16, 16, 1):(16, 1, 1)));
     let c = ValueTensor::new(Counting, layout!((64, 64):(64, 1)));
     let mine = mma.partition_c(c, 17);
     assert_eq!(mine.outer().to_string(), "(_1,_4,_4):(_0,_1024,_16)");
@@ -317,7 +317,7 @@ fn tiled_fmas_are_simt_kernels() {
 
 #[test]
 fn tiled_wgmmas() {
-    let mma = TiledMma::new(MmaAtom::wgmma(128, 16), &layout!((2, 1, 1):(1, 2, 2)));
+    let mma = MmaTiling::new(MmaAtom::wgmma(128, 16), &layout!((2, 1, 1):(1, 2, 2)));
     assert_eq!((mma.threads(), mma.tile()), (256, [128, 128, 16]));
     let c = ValueTensor::new(Counting, layout!((128, 256):(256, 1)));
     covers(128 * 256, 1, 256, |t| positions(&mma.partition_c(c, t)));
@@ -325,7 +325,7 @@ fn tiled_wgmmas() {
 
 #[test]
 fn thread_value_layouts_of_tiled_mmas() {
-    let mma = TiledMma::new(M16N8K16Bits16::ATOM, &layout!((2, 2, 1):(1, 2, 4)));
+    let mma = MmaTiling::new(M16N8K16Bits16::ATOM, &layout!((2, 2, 1):(1, 2, 4)));
     let (a, b, c) = (
         mma.get_layout_a_tv(),
         mma.get_layout_b_tv(),
@@ -348,7 +348,7 @@ fn thread_value_layouts_of_tiled_mmas() {
 /// A permutation of N that gives a thread four neighbouring columns of C instead of two.
 #[test]
 fn permutations_make_longer_vectors() {
-    let mma = TiledMma::new(M16N8K16Bits16::ATOM, &layout!((1, 1, 1))).permuted([
+    let mma = MmaTiling::new(M16N8K16Bits16::ATOM, &layout!((1, 1, 1))).permuted([
         Tiler::UNDERSCORE,
         tile!((2, 4, 2):(1, 4, 2)),
         Tiler::UNDERSCORE,
@@ -363,7 +363,7 @@ fn permutations_make_longer_vectors() {
 #[test]
 fn tiled_copies_deal_out_tiles() {
     // 32 threads to a row, 8 rows, four neighbours of a row each.
-    let copy = TiledCopy::new(
+    let copy = CopyTiling::new(
         CopyAtom::universal(128, 32),
         &layout!((8, 32):(32, 1)),
         &layout!((1, 4)),
@@ -392,7 +392,7 @@ fn tiled_copies_deal_out_tiles() {
 
 #[test]
 fn seed_values_may_be_two_dimensional() {
-    let copy = TiledCopy::new(
+    let copy = CopyTiling::new(
         CopyAtom::universal(64, 32),
         &layout!((4, 8):(8, 1)),
         &layout!((2, 2):(1, 2)),
@@ -405,8 +405,8 @@ fn seed_values_may_be_two_dimensional() {
 /// `ldmatrix` brings A from shared memory to the registers in which `mma` reads it.
 #[test]
 fn ldmatrix_loads_what_the_mma_multiplies() {
-    let mma = TiledMma::new(M16N8K16Bits16::ATOM, &layout!((2, 1, 1):(1, 2, 2)));
-    let copy = TiledCopy::for_a(CopyAtom::ldmatrix(4, 16), &mma);
+    let mma = MmaTiling::new(M16N8K16Bits16::ATOM, &layout!((2, 1, 1):(1, 2, 2)));
+    let copy = CopyTiling::for_a(CopyAtom::ldmatrix(4, 16), &mma);
     assert_eq!(
         (copy.threads(), copy.tile()),
         (64, &IntTuple::fixed(&[32, 16]))
@@ -431,19 +431,19 @@ fn ldmatrix_loads_what_the_mma_multiplies() {
 
 #[test]
 fn copies_of_b_and_c_follow_the_mma() {
-    let mma = TiledMma::new(M16N8K16Bits16::ATOM, &layout!((2, 2, 1):(1, 2, 4))).permuted([
+    let mma = MmaTiling::new(M16N8K16Bits16::ATOM, &layout!((2, 2, 1):(1, 2, 4))).permuted([
         Tiler::UNDERSCORE,
         tile!(32),
         Tiler::UNDERSCORE,
     ]);
-    let b = TiledCopy::for_b(CopyAtom::ldmatrix(2, 16), &mma);
+    let b = CopyTiling::for_b(CopyAtom::ldmatrix(2, 16), &mma);
     let tile = ValueTensor::new(Counting, layout!((32, 16):(16, 1)));
     for t in 0..128 {
         let held: BTreeSet<i64> = positions(&mma.partition_b(tile, t)).into_iter().collect();
         let copied: BTreeSet<i64> = positions(&b.partition_d(tile, t)).into_iter().collect();
         assert_eq!(held, copied, "thread {t}");
     }
-    let c = TiledCopy::for_c(CopyAtom::universal(64, 32), &mma);
+    let c = CopyTiling::for_c(CopyAtom::universal(64, 32), &mma);
     let tile = ValueTensor::new(Counting, layout!((32, 32):(32, 1)));
     covers(32 * 32, 1, 128, |t| positions(&c.partition_d(tile, t)));
 }

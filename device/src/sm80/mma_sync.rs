@@ -22,13 +22,17 @@ use crate::fp8::{F8E4M3, F8E5M2};
     note = "`Mma16816` is of bf16 or f16; `Mma16832` is of i8 or u8, and from sm_89 on of 8-bit floats",
     note = "`Mma1688F64` and `Mma16816F64` need sm_90"
 )]
-pub trait WarpMma: MmaInstruction {
+pub trait WarpMma: MmaInstruction + Mma {
     /// A thread's registers of A.
     type FragmentA: Copy;
     /// A thread's registers of B.
     type FragmentB: Copy;
-    /// The thread-value layouts of the operands.
-    type Atom: Mma;
+
+    /// The registers of a thread's elements of A.
+    fn registers_a(element: impl Fn(usize) -> <Self as MmaInstruction>::A) -> Self::FragmentA;
+
+    /// The registers of a thread's elements of B.
+    fn registers_b(element: impl Fn(usize) -> <Self as MmaInstruction>::B) -> Self::FragmentB;
 
     /// Computes `acc += A·Bᵀ` of the M rows of A and the N rows of B. All lanes of the warp call it.
     fn mma(acc: &mut Fragment<Self::Acc, Self::Values>, a: Self::FragmentA, b: Self::FragmentB);
@@ -83,6 +87,62 @@ pub fn to_tf32(value: f32) -> u32 {
     imp::to_tf32(value)
 }
 
+/// Elements of an operand that have registers `R`.
+trait InRegister<R>: Sized {
+    /// Elements of a register.
+    const COUNT: usize;
+
+    /// The register of the elements from `first` on.
+    fn register(first: usize, element: &impl Fn(usize) -> Self) -> R;
+}
+
+/// As many registers as there are, with elements in their order.
+#[inline(always)]
+fn registers<T: InRegister<R>, R, const N: usize>(element: impl Fn(usize) -> T) -> [R; N] {
+    core::array::from_fn(|nth| T::register(T::COUNT * nth, &element))
+}
+
+macro_rules! in_register {
+    ($($count:literal of $element:ty: $bits:expr, bits $width:literal;)*) => {$(
+        impl InRegister<u32> for $element {
+            const COUNT: usize = $count;
+
+            #[inline(always)]
+            fn register(first: usize, element: &impl Fn(usize) -> Self) -> u32 {
+                let mut register = 0;
+                let mut nth = 0;
+                while nth < $count {
+                    register |= u32::from($bits(element(first + nth))) << ($width * nth);
+                    nth += 1;
+                }
+                register
+            }
+        }
+    )*};
+}
+in_register! {
+    2 of bf16: bf16::to_bits, bits 16;
+    2 of f16: f16::to_bits, bits 16;
+    4 of u8: u8::from, bits 8;
+    4 of i8: i8::cast_unsigned, bits 8;
+    1 of f32: to_tf32, bits 32;
+}
+
+#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_89"))]
+in_register! {
+    4 of F8E4M3: F8E4M3::to_bits, bits 8;
+    4 of F8E5M2: F8E5M2::to_bits, bits 8;
+}
+
+impl InRegister<f64> for f64 {
+    const COUNT: usize = 1;
+
+    #[inline(always)]
+    fn register(first: usize, element: &impl Fn(usize) -> Self) -> f64 {
+        element(first)
+    }
+}
+
 /// Implements an instruction: its M, N and K, the types of its elements and accumulators, and its atom. The second line
 /// names a thread's registers of A, B and the accumulators. The third is its name in PTX, with the version of PTX if
 /// the instruction needs a later one than its target.
@@ -99,13 +159,32 @@ macro_rules! instruction {
             const M: usize = $m;
             const N: usize = $n;
             const K: usize = $k;
-            type Values = <<$atom as Mma>::C as ThreadValue>::Val;
+            type Values = <<$atom as Mma>::LayoutC as ThreadValue>::Val;
+        }
+
+        impl Mma for $instruction {
+            type LayoutA = <$atom as Mma>::LayoutA;
+            type LayoutB = <$atom as Mma>::LayoutB;
+            type LayoutC = <$atom as Mma>::LayoutC;
+            type M = <$atom as Mma>::M;
+            type N = <$atom as Mma>::N;
+            type K = <$atom as Mma>::K;
+            const NAME: &'static str = <$atom as Mma>::NAME;
         }
 
         impl WarpMma for $instruction {
             type FragmentA = $fragment_a;
             type FragmentB = $fragment_b;
-            type Atom = $atom;
+
+            #[inline(always)]
+            fn registers_a(element: impl Fn(usize) -> $element) -> $fragment_a {
+                registers(element)
+            }
+
+            #[inline(always)]
+            fn registers_b(element: impl Fn(usize) -> $element) -> $fragment_b {
+                registers(element)
+            }
 
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]

@@ -86,6 +86,24 @@ impl Element for f32 {
     }
 }
 
+impl Element for f64 {
+    fn of(value: i32) -> Self {
+        value.into()
+    }
+    fn number(self) -> f32 {
+        self as f32
+    }
+}
+
+impl Element for i8 {
+    fn of(value: i32) -> Self {
+        value as i8
+    }
+    fn number(self) -> f32 {
+        self.into()
+    }
+}
+
 impl Element for F8E4M3 {
     fn of(value: i32) -> Self {
         let bits = (0..=255).find(|&bits| Self::from_bits(bits).to_f32() == value as f32);

@@ -9,6 +9,7 @@ mod ldmatrix;
 mod mbarrier;
 mod reduce_add;
 mod stmatrix;
+mod tiled;
 mod tma;
 mod too_early;
 

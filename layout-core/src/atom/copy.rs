@@ -12,7 +12,7 @@ use crate::{IntTuple, Layout, upcast};
 ///
 /// Source and destination are layouts from (thread, value) to the elements that the instruction
 /// copies. They differ if a thread writes other elements than it reads, as in `ldmatrix`. The
-/// reference is the side in registers; a [`TiledCopy`](crate::TiledCopy) is tiled in its terms.
+/// reference is the side in registers; a [`CopyTiling`](crate::CopyTiling) is tiled in its terms.
 ///
 /// ```
 /// use cutlet_layout_core::CopyAtom;

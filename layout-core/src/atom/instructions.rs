@@ -4,7 +4,7 @@
 //! f16 share a layout, as do 8-bit integers and floats.
 
 use super::MmaAtom;
-use crate::{L, ThreadValue, Tv};
+use crate::{L, M as Mode, StaticLayout, ThreadValue, Tv};
 
 /// A matrix multiply-accumulate instruction, D = A·B + C, as a type. Its thread-value layouts map
 /// to the coordinates of A (M×K), B (N×K) and C (M×N); kernels partition tiles by them.
@@ -12,22 +12,33 @@ use crate::{L, ThreadValue, Tv};
 /// ```
 /// use cutlet_layout_core::{M16N8K16Bits16, Mma, StaticLayout, ThreadValue};
 ///
-/// type Values = <<M16N8K16Bits16 as Mma>::A as ThreadValue>::Val;
+/// type Values = <<M16N8K16Bits16 as Mma>::LayoutA as ThreadValue>::Val;
 /// assert_eq!(Values::SIZE, 8);
 /// ```
 pub trait Mma: Copy + 'static {
     /// Thread-value layout of A.
-    type A: ThreadValue;
+    type LayoutA: ThreadValue;
     /// Thread-value layout of B.
-    type B: ThreadValue;
+    type LayoutB: ThreadValue;
     /// Thread-value layout of C and D.
-    type C: ThreadValue;
+    type LayoutC: ThreadValue;
+    /// Rows of A and C, as the mode `M<ROWS, 1>`.
+    type M: StaticLayout;
+    /// Rows of B and columns of C, as the mode `M<COLUMNS, 1>`.
+    type N: StaticLayout;
+    /// Products that are added to each accumulator, as the mode `M<PRODUCTS, 1>`.
+    type K: StaticLayout;
     /// The instruction's name in PTX.
     const NAME: &'static str;
     /// The shape (M, N, K).
-    const SHAPE: [i64; 3];
+    const SHAPE: [i64; 3] = [
+        Self::M::SIZE as i64,
+        Self::N::SIZE as i64,
+        Self::K::SIZE as i64,
+    ];
     /// The instruction as a value.
-    const ATOM: MmaAtom = MmaAtom::of::<Self::A, Self::B, Self::C>(Self::NAME, Self::SHAPE);
+    const ATOM: MmaAtom =
+        MmaAtom::of::<Self::LayoutA, Self::LayoutB, Self::LayoutC>(Self::NAME, Self::SHAPE);
 }
 
 macro_rules! instruction {
@@ -41,11 +52,13 @@ macro_rules! instruction {
         pub struct $name;
 
         impl Mma for $name {
-            type A = $a;
-            type B = $b;
-            type C = $c;
+            type LayoutA = $a;
+            type LayoutB = $b;
+            type LayoutC = $c;
+            type M = Mode<$m, 1>;
+            type N = Mode<$n, 1>;
+            type K = Mode<$k, 1>;
             const NAME: &'static str = $ptx;
-            const SHAPE: [i64; 3] = [$m, $n, $k];
         }
 
         // The evaluation checks that each element of every operand is held once.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use cutlet_device::fp8::{F8E4M3, F8E5M2};
 use cutlet_device::sm80::*;
 use cutlet_device::{DeviceData, thread_idx};
-use cutlet_layout_core::{Fragment, Layout, Mma, StaticLayout};
+use cutlet_layout_core::{Fragment, Layout, StaticLayout};
 use half::{bf16, f16};
 
 use crate::fixture::{failure, launch, says, small};
@@ -179,7 +179,7 @@ where
     I::B: Operand,
     I::Acc: Sum + Sync,
 {
-    let atom = I::Atom::ATOM;
+    let atom = I::ATOM;
     assert_eq!(atom.shape(), [I::M as i64, I::N as i64, I::K as i64]);
     assert_eq!(atom.c().mode(1).size() as usize, I::Values::SIZE);
     for seed in 0..20 {

@@ -229,7 +229,7 @@ impl<Thr: StaticLayout, Val: FragmentLayout> ThreadValue for BlockOfC<Thr, Val> 
 }
 
 /// The threads of an instruction over its rows and columns of C.
-type ThreadsOfC<I> = <<<I as WarpMma>::Atom as Mma>::C as ThreadValue>::Thr;
+type ThreadsOfC<I> = <<I as Mma>::LayoutC as ThreadValue>::Thr;
 /// A thread's accumulators of an instruction.
 type ValuesOfC<I> = <I as MmaInstruction>::Values;
 

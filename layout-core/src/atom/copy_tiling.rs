@@ -3,7 +3,7 @@
 //! The sm_80 tensor-core GEMM family will partition with them: its global tiles for `cp.async`, its
 //! shared tiles for `ldmatrix`.
 
-use super::{CopyAtom, TiledMma};
+use super::{CopyAtom, MmaTiling};
 use crate::error::{LayoutError, or_panic, tri};
 use crate::layout::LayoutBuilder;
 use crate::value_tensor::underscores;
@@ -15,10 +15,10 @@ use crate::{
 /// A [`CopyAtom`] that many threads execute, as often as a tile needs.
 ///
 /// ```
-/// use cutlet_layout_core::{CopyAtom, TiledCopy, layout};
+/// use cutlet_layout_core::{CopyAtom, CopyTiling, layout};
 ///
 /// // 32×8 threads, down the columns, each copying four neighbours of a column at once.
-/// let copy = TiledCopy::new(
+/// let copy = CopyTiling::new(
 ///     CopyAtom::universal(128, 32),
 ///     &layout!((32, 8):(1, 32)),
 ///     &layout!((4, 1):(1, 0)),
@@ -27,25 +27,25 @@ use crate::{
 /// assert_eq!(copy.get_layout_s_tv().to_string(), "(_256,(_4,_1)):(_4,(_1,_0))");
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct TiledCopy {
+pub struct CopyTiling {
     atom: CopyAtom,
     /// (thread, value) → position in the tile.
     layout: Layout,
     tile: IntTuple,
 }
 
-impl TiledCopy {
+impl CopyTiling {
     /// CuTe's `make_tiled_copy`: `threads` numbers the threads, `values` numbers the values of a
     /// thread, and each thread's values are neighbours in the tile.
     ///
     /// # Panics
     /// If the layouts are not compact, or the atom does not divide the threads and values.
     #[track_caller]
-    pub const fn new(atom: CopyAtom, threads: &Layout, values: &Layout) -> TiledCopy {
+    pub const fn new(atom: CopyAtom, threads: &Layout, values: &Layout) -> CopyTiling {
         let by_coordinate = raked_product(threads, values);
         let shape = IntTuple::fixed(&[threads.size(), values.size()]);
         let layout = right_inverse(&by_coordinate).with_shape(&shape);
-        TiledCopy::of_layout(atom, &layout, &product_each(&by_coordinate.shape()))
+        CopyTiling::of_layout(atom, &layout, &product_each(&by_coordinate.shape()))
     }
 
     /// A copy by a layout from (thread, value) to the positions in a tile.
@@ -53,17 +53,17 @@ impl TiledCopy {
     /// # Panics
     /// If the layout does not cover the tile, or the atom does not divide threads and values.
     #[track_caller]
-    pub const fn of_layout(atom: CopyAtom, layout: &Layout, tile: &IntTuple) -> TiledCopy {
+    pub const fn of_layout(atom: CopyAtom, layout: &Layout, tile: &IntTuple) -> CopyTiling {
         assert!(
             super::covers(&crate::coalesce(&crate::filter_zeros(layout)), tile.size()),
-            "TiledCopy: the threads and values do not cover each element of the tile once: match the layout to the tile"
+            "CopyTiling: the threads and values do not cover each element of the tile once: match the layout to the tile"
         );
         let [threads, values] = [layout.mode(0).size(), layout.mode(1).size()];
         assert!(
             threads % atom.threads() == 0 && values % atom.reference().mode(1).size() == 0,
-            "TiledCopy: the atom's threads and values do not divide those of the tiled copy: use multiples of both"
+            "CopyTiling: the atom's threads and values do not divide those of the tiled copy: use multiples of both"
         );
-        TiledCopy {
+        CopyTiling {
             atom,
             layout: *layout,
             tile: *tile,
@@ -75,9 +75,9 @@ impl TiledCopy {
     /// # Panics
     /// As [`of_layout`](Self::of_layout).
     #[track_caller]
-    pub const fn for_a(atom: CopyAtom, mma: &TiledMma) -> TiledCopy {
+    pub const fn for_a(atom: CopyAtom, mma: &MmaTiling) -> CopyTiling {
         let [m, _, k] = mma.tile();
-        TiledCopy::of_layout(atom, &mma.get_layout_a_tv(), &IntTuple::fixed(&[m, k]))
+        CopyTiling::of_layout(atom, &mma.get_layout_a_tv(), &IntTuple::fixed(&[m, k]))
     }
 
     /// A copy of the N×K tile of B to or from the registers in which an MMA's threads hold it.
@@ -85,9 +85,9 @@ impl TiledCopy {
     /// # Panics
     /// As [`of_layout`](Self::of_layout).
     #[track_caller]
-    pub const fn for_b(atom: CopyAtom, mma: &TiledMma) -> TiledCopy {
+    pub const fn for_b(atom: CopyAtom, mma: &MmaTiling) -> CopyTiling {
         let [_, n, k] = mma.tile();
-        TiledCopy::of_layout(atom, &mma.get_layout_b_tv(), &IntTuple::fixed(&[n, k]))
+        CopyTiling::of_layout(atom, &mma.get_layout_b_tv(), &IntTuple::fixed(&[n, k]))
     }
 
     /// A copy of the M×N tile of C to or from the registers in which an MMA's threads hold it.
@@ -95,9 +95,9 @@ impl TiledCopy {
     /// # Panics
     /// As [`of_layout`](Self::of_layout).
     #[track_caller]
-    pub const fn for_c(atom: CopyAtom, mma: &TiledMma) -> TiledCopy {
+    pub const fn for_c(atom: CopyAtom, mma: &MmaTiling) -> CopyTiling {
         let [m, n, _] = mma.tile();
-        TiledCopy::of_layout(atom, &mma.get_layout_c_tv(), &IntTuple::fixed(&[m, n]))
+        CopyTiling::of_layout(atom, &mma.get_layout_c_tv(), &IntTuple::fixed(&[m, n]))
     }
 
     /// The atom.
@@ -221,7 +221,7 @@ impl TiledCopy {
         let threads = self.threads();
         assert!(
             (0..threads).contains(&thread),
-            "TiledCopy: there is no thread {thread}: the {threads} threads are numbered from 0"
+            "CopyTiling: there is no thread {thread}: the {threads} threads are numbered from 0"
         );
         let mut coord = underscores(tidfrg.rank());
         coord = coord.replace(0, &IntTuple::from(thread));

@@ -15,17 +15,17 @@ use crate::{
 /// part of a tile.
 ///
 /// ```
-/// use cutlet_layout_core::{M16N8K16Bits16, Mma, TiledMma, layout};
+/// use cutlet_layout_core::{M16N8K16Bits16, Mma, MmaTiling, layout};
 ///
 /// // 2×4 warps over M and N.
-/// let mma = TiledMma::new(M16N8K16Bits16::ATOM, &layout!((2, 4, 1):(1, 2, 8)));
+/// let mma = MmaTiling::new(M16N8K16Bits16::ATOM, &layout!((2, 4, 1):(1, 2, 8)));
 /// assert_eq!(mma.threads(), 256);
 /// assert_eq!(mma.tile(), [32, 32, 16]);
 /// let c = mma.thrfrg_c(&layout!((128, 128):(1, 128)));
 /// assert_eq!(c.mode(1).to_string(), "((_2,_2),(_4,_4)):((_128,_8),(_32,_4096))");
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct TiledMma {
+pub struct MmaTiling {
     atom: MmaAtom,
     /// (lane, m, n, k) → thread.
     threads: Layout,
@@ -39,25 +39,25 @@ const B: [usize; 2] = [1, 2];
 /// The directions of C among (M, N, K).
 const C: [usize; 2] = [0, 1];
 
-impl TiledMma {
+impl MmaTiling {
     /// The atom executed at each coordinate (m, n, k) of `atoms`, a compact layout that numbers the
     /// executing warps.
     ///
     /// # Panics
     /// If `atoms` is not of rank 3, or not compact.
     #[track_caller]
-    pub const fn new(atom: MmaAtom, atoms: &Layout) -> TiledMma {
+    pub const fn new(atom: MmaAtom, atoms: &Layout) -> MmaTiling {
         assert!(
             atoms.rank() == 3,
-            "TiledMma: the layout of atoms is not of rank 3: give it a mode each for M, N and K"
+            "MmaTiling: the layout of atoms is not of rank 3: give it a mode each for M, N and K"
         );
         assert!(
             super::covers(atoms, atoms.size()),
-            "TiledMma: the layout of atoms is not compact: number the atoms from 0, each once"
+            "MmaTiling: the layout of atoms is not compact: number the atoms from 0, each once"
         );
         let lanes = Layout::static_mode(atom.threads(), 1);
         let threads = or_panic(try_tiled_product(&lanes, &Tiler::layout(atoms)));
-        TiledMma {
+        MmaTiling {
             atom,
             threads,
             permutations: [Tiler::UNDERSCORE; 3],
@@ -67,8 +67,8 @@ impl TiledMma {
     /// The tiled MMA with a tiler for each of M, N and K, by which the direction is divided first.
     /// A layout as tiler permutes the elements of a tile, for example so that values of
     /// neighbouring atoms become one vector.
-    pub const fn permuted(self, permutations: [Tiler; 3]) -> TiledMma {
-        TiledMma {
+    pub const fn permuted(self, permutations: [Tiler; 3]) -> MmaTiling {
+        MmaTiling {
             permutations,
             ..self
         }
@@ -197,22 +197,46 @@ impl TiledMma {
     /// (thread, value) → position in the M×K tile of A: CuTe's `get_layoutA_TV`.
     pub const fn get_layout_a_tv(&self) -> Layout {
         let [m, _, k] = self.tile();
-        let thrfrg = self.thrfrg_a(&Layout::col_major(&IntTuple::fixed(&[m, k])));
-        self.by_thread(&thrfrg, A)
+        self.layout_a_tv(&Layout::col_major(&IntTuple::fixed(&[m, k])))
+    }
+
+    /// (thread, (value, (RestM, RestK))) → where a layout of an M×K operand A leads.
+    ///
+    /// # Panics
+    /// If [`try_thrfrg_a`](Self::try_thrfrg_a) returns an error.
+    #[track_caller]
+    pub const fn layout_a_tv(&self, a: &Layout) -> Layout {
+        self.by_thread(&self.thrfrg_a(a), A)
     }
 
     /// (thread, value) → position in the N×K tile of B: CuTe's `get_layoutB_TV`.
     pub const fn get_layout_b_tv(&self) -> Layout {
         let [_, n, k] = self.tile();
-        let thrfrg = self.thrfrg_b(&Layout::col_major(&IntTuple::fixed(&[n, k])));
-        self.by_thread(&thrfrg, B)
+        self.layout_b_tv(&Layout::col_major(&IntTuple::fixed(&[n, k])))
+    }
+
+    /// (thread, (value, (RestN, RestK))) → where a layout of an N×K operand B leads.
+    ///
+    /// # Panics
+    /// If [`try_thrfrg_b`](Self::try_thrfrg_b) returns an error.
+    #[track_caller]
+    pub const fn layout_b_tv(&self, b: &Layout) -> Layout {
+        self.by_thread(&self.thrfrg_b(b), B)
     }
 
     /// (thread, value) → position in the M×N tile of C: CuTe's `get_layoutC_TV`.
     pub const fn get_layout_c_tv(&self) -> Layout {
         let [m, n, _] = self.tile();
-        let thrfrg = self.thrfrg_c(&Layout::col_major(&IntTuple::fixed(&[m, n])));
-        self.by_thread(&thrfrg, C)
+        self.layout_c_tv(&Layout::col_major(&IntTuple::fixed(&[m, n])))
+    }
+
+    /// (thread, (value, (RestM, RestN))) → where a layout of an M×N operand C leads.
+    ///
+    /// # Panics
+    /// If [`try_thrfrg_c`](Self::try_thrfrg_c) returns an error.
+    #[track_caller]
+    pub const fn layout_c_tv(&self, c: &Layout) -> Layout {
+        self.by_thread(&self.thrfrg_c(c), C)
     }
 
     /// Replaces the mode (lane, (i, j)) by thread numbers. Threads that differ only in the
@@ -266,9 +290,9 @@ impl TiledMma {
     /// The part of an M×N operand C that a thread holds, as `(value, RestM, RestN)`.
     ///
     /// ```
-    /// use cutlet_layout_core::{Counting, M16N8K16Bits16, Mma, TiledMma, ValueTensor, layout};
+    /// use cutlet_layout_core::{Counting, M16N8K16Bits16, Mma, MmaTiling, ValueTensor, layout};
     ///
-    /// let mma = TiledMma::new(M16N8K16Bits16::ATOM, &layout!((2, 2, 1):(1, 2, 4)));
+    /// let mma = MmaTiling::new(M16N8K16Bits16::ATOM, &layout!((2, 2, 1):(1, 2, 4)));
     /// let c = ValueTensor::new(Counting, layout!((64, 32):(32, 1)));
     /// let mine = mma.partition_c(c, 33); // lane 1 of the warp at (1, 0)
     /// assert_eq!(mine.outer().to_string(), "((_2,_2),_2,_2):((_1,_256),_1024,_16)");
@@ -293,7 +317,7 @@ impl TiledMma {
         let threads = self.threads();
         assert!(
             (0..threads).contains(&thread),
-            "TiledMma: there is no thread {thread}: the {threads} threads are numbered from 0"
+            "MmaTiling: there is no thread {thread}: the {threads} threads are numbered from 0"
         );
         let at = self.threads.get_flat_coord(thread.into());
         let holder = IntTuple::tuple(&[

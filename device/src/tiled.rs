@@ -1,0 +1,23 @@
+//! Tiled operations in kernels: copies by a [`TiledCopy`], operands and products of a [`TiledMma`].
+//!
+//! | what | by |
+//! |---|---|
+//! | copy a tile, also in part | [`copy`], [`copy_if`], with [`CpAsync`] or [`Width`] as the copy's atom |
+//! | read operands from shared memory | [`load_a`], [`load_b`], by [`LdMatrix`], [`LdMatrixTransposed`] or [`ByElement`] |
+//! | multiply | [`gemm`], with the instructions of [`sm80`](crate::sm80) or [`UniversalFma`] as the atom |
+//!
+//! [`TiledCopy`]: cutlet_layout_core::TiledCopy
+//! [`TiledMma`]: cutlet_layout_core::TiledMma
+//! [`Width`]: cutlet_layout_core::Width
+
+mod copy;
+mod gemm;
+mod load;
+mod universal_fma;
+
+pub use copy::{CopyInstruction, CpAsync, copy, copy_if};
+pub use gemm::{FragmentC, gemm};
+pub use load::{
+    ByElement, FragmentA, FragmentB, LdMatrix, LdMatrixTransposed, LoadOperands, load_a, load_b,
+};
+pub use universal_fma::UniversalFma;

@@ -1,0 +1,258 @@
+//! Operands of a tiled MMA, from shared memory to the registers of the threads that multiply them.
+
+use cutlet_layout_core::{
+    Fragment, Matrices, Mma, OperandA, OperandB, PartitionA, PartitionB, Permutation, Repeats,
+    StaticLayout, ThreadIndex, ThreadMma, ThreadValue, TileShape, Tiled, TiledMma, Warps, each,
+};
+
+use crate::sm80::WarpMma;
+use crate::{MmaInstruction, Shared, ldmatrix, ldmatrix_transposed};
+
+/// How often a tile's rows repeat the rows `Unit` of an instruction in each of `Units` warps.
+type Times<Tile, Unit, Units> = <<Tile as TileShape>::Rows as Repeats<Unit, Units>>::Times;
+
+/// A thread's registers of an M×K tile of A in one step along k, by rows of instructions.
+pub type FragmentA<I, W, Tile> =
+    Fragment<<I as WarpMma>::FragmentA, Times<Tile, <I as Mma>::M, <W as Warps>::Below>>;
+/// A thread's registers of an N×K tile of B in one step along k, by rows of instructions.
+pub type FragmentB<I, W, Tile> =
+    Fragment<<I as WarpMma>::FragmentB, Times<Tile, <I as Mma>::N, <W as Warps>::Aside>>;
+
+/// Instructions that read operands of `I` from shared memory.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` does not read operands of `{I}`",
+    note = "`LdMatrix` reads elements of up to 32 bits along k, `LdMatrixTransposed` elements of 16 bits along m or n, and \
+            `ByElement` all"
+)]
+pub trait LoadOperands<I: WarpMma + Mma>: Copy {
+    /// See [`load_a`].
+    fn load_a<W, P, X, S>(
+        mma: ThreadMma<TiledMma<I, W, P>, X>,
+        tile: S,
+        step: usize,
+    ) -> FragmentA<I, W, S::Tile>
+    where
+        W: Warps,
+        P: Permutation,
+        X: ThreadIndex,
+        S: Tiled<Engine = Shared<<I as MmaInstruction>::A>>,
+        PartitionA<TiledMma<I, W, P>, S::Tile>: ThreadValue,
+        <S::Tile as TileShape>::Rows: Repeats<I::M, W::Below>;
+
+    /// See [`load_b`].
+    fn load_b<W, P, X, S>(
+        mma: ThreadMma<TiledMma<I, W, P>, X>,
+        tile: S,
+        step: usize,
+    ) -> FragmentB<I, W, S::Tile>
+    where
+        W: Warps,
+        P: Permutation,
+        X: ThreadIndex,
+        S: Tiled<Engine = Shared<<I as MmaInstruction>::B>>,
+        PartitionB<TiledMma<I, W, P>, S::Tile>: ThreadValue,
+        <S::Tile as TileShape>::Rows: Repeats<I::N, W::Aside>;
+}
+
+/// Reads the registers that the thread multiplies in one step along k of an M×K tile of A. All threads of the tiled MMA
+/// call it. `atom` is the instruction that reads them.
+///
+/// A tile has as many steps as [`Steps`](cutlet_layout_core::Steps) says.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn load_a<Atom, I, W, P, X, S>(
+    _atom: Atom,
+    mma: ThreadMma<TiledMma<I, W, P>, X>,
+    tile: S,
+    step: usize,
+) -> FragmentA<I, W, S::Tile>
+where
+    Atom: LoadOperands<I>,
+    I: WarpMma + Mma,
+    W: Warps,
+    P: Permutation,
+    X: ThreadIndex,
+    S: Tiled<Engine = Shared<<I as MmaInstruction>::A>>,
+    PartitionA<TiledMma<I, W, P>, S::Tile>: ThreadValue,
+    <S::Tile as TileShape>::Rows: Repeats<I::M, W::Below>,
+{
+    Atom::load_a(mma, tile, step)
+}
+
+/// Reads the registers that the thread multiplies in one step along k of an N×K tile of B: see [`load_a`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn load_b<Atom, I, W, P, X, S>(
+    _atom: Atom,
+    mma: ThreadMma<TiledMma<I, W, P>, X>,
+    tile: S,
+    step: usize,
+) -> FragmentB<I, W, S::Tile>
+where
+    Atom: LoadOperands<I>,
+    I: WarpMma + Mma,
+    W: Warps,
+    P: Permutation,
+    X: ThreadIndex,
+    S: Tiled<Engine = Shared<<I as MmaInstruction>::B>>,
+    PartitionB<TiledMma<I, W, P>, S::Tile>: ThreadValue,
+    <S::Tile as TileShape>::Rows: Repeats<I::N, W::Aside>,
+{
+    Atom::load_b(mma, tile, step)
+}
+
+/// `ldmatrix`: elements of 8, 16 or 32 bits, in tiles of which each 16 bytes along k are consecutive in shared memory.
+#[derive(Clone, Copy, Debug)]
+pub struct LdMatrix;
+
+/// `ldmatrix.trans`: elements of 16 bits, in tiles of which each 16 bytes along m, or n, are consecutive in shared memory.
+#[derive(Clone, Copy, Debug)]
+pub struct LdMatrixTransposed;
+
+/// One load for each element, wherever it is.
+#[derive(Clone, Copy, Debug)]
+pub struct ByElement;
+
+/// Where the matrices of an N×K tile of B begin.
+type MatricesOfB<I, W, P, Tile, const TRANSPOSED: bool> =
+    Matrices<TiledMma<I, W, P>, OperandB, Tile, <I as MmaInstruction>::B, TRANSPOSED>;
+
+/// Implements an atom that loads four matrices for an instruction's A, and for two instructions' B, or two for one
+/// instruction's if a thread has an odd number of them.
+macro_rules! by_matrices {
+    ($atom:ty: $load:ident, $is_transposed:literal) => {
+        impl<I: WarpMma<FragmentA = [u32; 4], FragmentB = [u32; 2]> + Mma> LoadOperands<I>
+            for $atom
+        {
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn load_a<W, P, X, S>(
+                mma: ThreadMma<TiledMma<I, W, P>, X>,
+                tile: S,
+                step: usize,
+            ) -> FragmentA<I, W, S::Tile>
+            where
+                W: Warps,
+                P: Permutation,
+                X: ThreadIndex,
+                S: Tiled<Engine = Shared<<I as MmaInstruction>::A>>,
+                PartitionA<TiledMma<I, W, P>, S::Tile>: ThreadValue,
+                <S::Tile as TileShape>::Rows: Repeats<I::M, W::Below>,
+            {
+                let rows = tile.partition_tile_broadcast::<Matrices<
+                    TiledMma<I, W, P>,
+                    OperandA,
+                    S::Tile,
+                    <I as MmaInstruction>::A,
+                    $is_transposed,
+                >>(mma.thread());
+                let first = step * const { Times::<S::Tile, I::M, W::Below>::SIZE };
+                Fragment::from_fn(|nth| {
+                    // SAFETY: the tensor's creator promised its elements, and that barriers order their writes before.
+                    unsafe { $load(rows.engine_at(first + nth)) }
+                })
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn load_b<W, P, X, S>(
+                mma: ThreadMma<TiledMma<I, W, P>, X>,
+                tile: S,
+                step: usize,
+            ) -> FragmentB<I, W, S::Tile>
+            where
+                W: Warps,
+                P: Permutation,
+                X: ThreadIndex,
+                S: Tiled<Engine = Shared<<I as MmaInstruction>::B>>,
+                PartitionB<TiledMma<I, W, P>, S::Tile>: ThreadValue,
+                <S::Tile as TileShape>::Rows: Repeats<I::N, W::Aside>,
+            {
+                let rows = tile
+                    .partition_tile_broadcast::<MatricesOfB<I, W, P, S::Tile, $is_transposed>>(
+                        mma.thread(),
+                    );
+                let first = step * const { Times::<S::Tile, I::N, W::Aside>::SIZE };
+                let mut registers = Fragment::filled([0; 2]);
+                each::<Times<S::Tile, I::N, W::Aside>>(|nth| {
+                    if const { MatricesOfB::<I, W, P, S::Tile, $is_transposed>::MATRICES == 2 } {
+                        // SAFETY: as for A.
+                        registers.set(nth, unsafe { $load(rows.engine_at(first + nth)) });
+                    } else if nth % 2 == 0 {
+                        // SAFETY: as for A.
+                        let [a, b, c, d] = unsafe { $load(rows.engine_at((first + nth) / 2)) };
+                        registers.set(nth, [a, b]);
+                        registers.set(nth + 1, [c, d]);
+                    }
+                });
+                registers
+            }
+        }
+    };
+}
+by_matrices!(LdMatrix: ldmatrix, false);
+by_matrices!(LdMatrixTransposed: ldmatrix_transposed, true);
+
+/// Reads the registers of each instruction of a step: `$count` elements of the partition `$part` each.
+macro_rules! element_by_element {
+    ($part:ident, $step:ident, $values:ty, $times:ty, $registers:path) => {{
+        let of_a_step = const { <$times>::SIZE } * $step;
+        Fragment::from_fn(|nth| {
+            let first = const { <$values>::SIZE } * (of_a_step + nth);
+            // SAFETY: the tensor's creator promised its elements, and that barriers order their writes before.
+            $registers(|v| unsafe { $part.engine_at(first + v).load(0) })
+        })
+    }};
+}
+
+impl<I: WarpMma + Mma> LoadOperands<I> for ByElement {
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn load_a<W, P, X, S>(
+        mma: ThreadMma<TiledMma<I, W, P>, X>,
+        tile: S,
+        step: usize,
+    ) -> FragmentA<I, W, S::Tile>
+    where
+        W: Warps,
+        P: Permutation,
+        X: ThreadIndex,
+        S: Tiled<Engine = Shared<<I as MmaInstruction>::A>>,
+        PartitionA<TiledMma<I, W, P>, S::Tile>: ThreadValue,
+        <S::Tile as TileShape>::Rows: Repeats<I::M, W::Below>,
+    {
+        let part = mma.partition_a(tile);
+        element_by_element!(
+            part,
+            step,
+            <<I as Mma>::LayoutA as ThreadValue>::Val,
+            Times<S::Tile, I::M, W::Below>,
+            I::registers_a
+        )
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn load_b<W, P, X, S>(
+        mma: ThreadMma<TiledMma<I, W, P>, X>,
+        tile: S,
+        step: usize,
+    ) -> FragmentB<I, W, S::Tile>
+    where
+        W: Warps,
+        P: Permutation,
+        X: ThreadIndex,
+        S: Tiled<Engine = Shared<<I as MmaInstruction>::B>>,
+        PartitionB<TiledMma<I, W, P>, S::Tile>: ThreadValue,
+        <S::Tile as TileShape>::Rows: Repeats<I::N, W::Aside>,
+    {
+        let part = mma.partition_b(tile);
+        element_by_element!(
+            part,
+            step,
+            <<I as Mma>::LayoutB as ThreadValue>::Val,
+            Times<S::Tile, I::N, W::Aside>,
+            I::registers_b
+        )
+    }
+}
