@@ -131,8 +131,8 @@ pub use tensor::{Partition, Tensor};
 pub use tile::{Coord, KnownExtent, TileIndex, Whole, tile_extent, tile_origin, tiles};
 pub use tiled::{
     CopyPartition, CopyWidth, Divided, Half, InOrder, Matrices, OperandA, OperandB, OperandC,
-    PartitionA, PartitionB, PartitionC, PartitionValues, Permutation, Repeats, Steps, ThreadCopy,
-    ThreadMma, TileShape, Tiled, TiledCopy, TiledMma, Warps,
+    PartitionA, PartitionB, PartitionC, PartitionRows, PartitionValues, Permutation, Repeats,
+    Steps, ThreadCopy, ThreadMma, TileShape, Tiled, TiledCopy, TiledMma, Warps,
 };
 pub use value_tensor::{Counting, Direct, Memory, MemoryMut, Number, Recast, Source, ValueTensor};
 

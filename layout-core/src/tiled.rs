@@ -11,6 +11,7 @@ mod copy;
 mod extent;
 mod matrices;
 mod mma;
+mod rows;
 
 pub use copy::{CopyPartition, CopyWidth, ThreadCopy, TiledCopy};
 pub use extent::{Divided, Half, Repeats, TileShape, Tiled};
@@ -19,3 +20,4 @@ pub use mma::{
     InOrder, OperandA, OperandB, OperandC, PartitionA, PartitionB, PartitionC, PartitionValues,
     Permutation, Steps, ThreadMma, TiledMma, Warps,
 };
+pub use rows::PartitionRows;

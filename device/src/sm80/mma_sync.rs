@@ -166,6 +166,7 @@ macro_rules! instruction {
             type LayoutA = <$atom as Mma>::LayoutA;
             type LayoutB = <$atom as Mma>::LayoutB;
             type LayoutC = <$atom as Mma>::LayoutC;
+            type RowsOfC = <$atom as Mma>::RowsOfC;
             type M = <$atom as Mma>::M;
             type N = <$atom as Mma>::N;
             type K = <$atom as Mma>::K;

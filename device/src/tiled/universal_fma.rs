@@ -27,6 +27,7 @@ macro_rules! universal_fma {
             type LayoutA = <Atom as Mma>::LayoutA;
             type LayoutB = <Atom as Mma>::LayoutB;
             type LayoutC = <Atom as Mma>::LayoutC;
+            type RowsOfC = <Atom as Mma>::RowsOfC;
             type M = <Atom as Mma>::M;
             type N = <Atom as Mma>::N;
             type K = <Atom as Mma>::K;

@@ -4,7 +4,7 @@
 //! f16 share a layout, as do 8-bit integers and floats.
 
 use super::MmaAtom;
-use crate::{L, M as Mode, StaticLayout, ThreadValue, Tv};
+use crate::{FragmentLayout, L, M as Mode, StaticLayout, ThreadValue, Tv};
 
 /// A matrix multiply-accumulate instruction, D = A·B + C, as a type. Its thread-value layouts map
 /// to the coordinates of A (M×K), B (N×K) and C (M×N); kernels partition tiles by them.
@@ -22,6 +22,8 @@ pub trait Mma: Copy + 'static {
     type LayoutB: ThreadValue;
     /// Thread-value layout of C and D.
     type LayoutC: ThreadValue;
+    /// The rows of C of which a thread has elements, as the mode `M<ROWS, 1>`.
+    type RowsOfC: FragmentLayout;
     /// Rows of A and C, as the mode `M<ROWS, 1>`.
     type M: StaticLayout;
     /// Rows of B and columns of C, as the mode `M<COLUMNS, 1>`.
@@ -45,7 +47,7 @@ macro_rules! instruction {
     (
         $(#[$doc:meta])*
         $name:ident, $ptx:literal, [$m:literal, $n:literal, $k:literal],
-        A: $a:ty, B: $b:ty, C: $c:ty $(,)?
+        A: $a:ty, B: $b:ty, C: $c:ty, rows $rows:literal $(,)?
     ) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
@@ -55,6 +57,7 @@ macro_rules! instruction {
             type LayoutA = $a;
             type LayoutB = $b;
             type LayoutC = $c;
+            type RowsOfC = Mode<$rows, 1>;
             type M = Mode<$m, 1>;
             type N = Mode<$n, 1>;
             type K = Mode<$k, 1>;
@@ -76,6 +79,7 @@ instruction! {
     A: Tv<L!(1:0), L!(1:0)>,
     B: Tv<L!(1:0), L!(1:0)>,
     C: Tv<L!(1:0), L!(1:0)>,
+    rows 1,
 }
 
 instruction! {
@@ -84,6 +88,7 @@ instruction! {
     A: Tv<L!((4, 8):(1@1, 1@0)), L!((2, 2):(8@0, 4@1))>,
     B: Tv<L!((4, 8):(1@1, 1@0)), L!(2:4@1)>,
     C: Accumulators,
+    rows 2,
 }
 
 instruction! {
@@ -92,6 +97,7 @@ instruction! {
     A: Tv<L!((4, 8):(1@1, 1@0)), L!(1:0)>,
     B: Tv<L!((4, 8):(1@1, 1@0)), L!(1:0)>,
     C: Tv<L!((4, 8):(2@1, 1@0)), L!(2:1@1)>,
+    rows 1,
 }
 
 instruction! {
@@ -100,6 +106,7 @@ instruction! {
     A: Tv<L!((4, 8):(1@1, 1@0)), L!((2, 2):(8@0, 4@1))>,
     B: Tv<L!((4, 8):(1@1, 1@0)), L!(2:4@1)>,
     C: Accumulators,
+    rows 2,
 }
 
 instruction! {
@@ -108,6 +115,7 @@ instruction! {
     A: Tv<L!((4, 8):(1@1, 1@0)), L!((2, 4):(8@0, 4@1))>,
     B: Tv<L!((4, 8):(1@1, 1@0)), L!(4:4@1)>,
     C: Accumulators,
+    rows 2,
 }
 
 instruction! {
@@ -116,6 +124,7 @@ instruction! {
     A: Tv<L!((4, 8):(2@1, 1@0)), L!((2, 2):(1@1, 8@0))>,
     B: Tv<L!((4, 8):(2@1, 1@0)), L!(2:1@1)>,
     C: Accumulators,
+    rows 2,
 }
 
 instruction! {
@@ -124,6 +133,7 @@ instruction! {
     A: Tv<L!((4, 8):(2@1, 1@0)), L!((2, 2, 2):(1@1, 8@0, 8@1))>,
     B: Tv<L!((4, 8):(2@1, 1@0)), L!((2, 2):(1@1, 8@1))>,
     C: Accumulators,
+    rows 2,
 }
 
 instruction! {
@@ -132,6 +142,7 @@ instruction! {
     A: Tv<L!((4, 8):(4@1, 1@0)), L!((4, 2):(1@1, 8@0))>,
     B: Tv<L!((4, 8):(4@1, 1@0)), L!(4:1@1)>,
     C: Accumulators,
+    rows 2,
 }
 
 instruction! {
@@ -140,4 +151,5 @@ instruction! {
     A: Tv<L!((4, 8):(4@1, 1@0)), L!((4, 2, 2):(1@1, 8@0, 16@1))>,
     B: Tv<L!((4, 8):(4@1, 1@0)), L!((4, 2):(1@1, 16@1))>,
     C: Accumulators,
+    rows 2,
 }

@@ -13,6 +13,7 @@ use crate::{
 /// `L!((64, 32):(1@0, 1@1))` is such a layout, and `L!((64, 32):(32, 1))`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is no tile with rows and columns that a tiled operation divides",
+    note = "take a tile of a whole tensor first: `tensor.local_tile::<Tile>(..)`",
     note = "write it as `L!((ROWS, COLUMNS):(1@0, 1@1))`, with a single mode for the rows and one for the columns"
 )]
 pub trait TileShape: StaticLayout {
