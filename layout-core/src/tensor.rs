@@ -470,7 +470,7 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
 
 impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
     /// Calls `f(from, to, count)` for each access: where it begins in this partition and in `to`,
-    /// and how many of its values exist in this one, which come first. For copies by instructions
+    /// and how many of its values exist in both, which come first. For copies by instructions
     /// of their own, such as `cp.async`.
     ///
     /// ```
@@ -503,8 +503,9 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
         each::<Accesses<C::Val, C::Width>>(|nth| {
             let v = nth * Self::WIDTH;
             let from = self.engine.offset(self.bound.index(v));
-            let to = to.engine.offset(to.bound.index(v));
-            f(from, to, self.bound.count(v, Self::WIDTH));
+            let count = self.bound.count(v, Self::WIDTH);
+            let in_both = count.min(to.bound.count(v, Self::WIDTH));
+            f(from, to.engine.offset(to.bound.index(v)), in_both);
         });
     }
 }

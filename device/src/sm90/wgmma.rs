@@ -6,7 +6,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_layout_core::{Fragment, ThreadValue, Tv, WgmmaC};
+use cutlet_layout_core::{E, Fragment, M as Extent, Mma, ThreadValue, Tv, WgmmaC};
 use half::{bf16, f16};
 
 use super::{RegisterA, RegisterElement};
@@ -310,6 +310,18 @@ macro_rules! instruction {
             const N: usize = $n;
             const K: usize = $k;
             type Values = <WgmmaC<{ $n / 8 }> as ThreadValue>::Val;
+        }
+
+        /// All threads of the warpgroup share A and B.
+        impl<$($generics)*> Mma for Wgmma<$n, $a, $b, $ja, $jb> {
+            type LayoutA = Tv<Extent<128, 0>, (E<64, 1, 0>, E<$k, 1, 1>)>;
+            type LayoutB = Tv<Extent<128, 0>, (E<$n, 1, 0>, E<$k, 1, 1>)>;
+            type LayoutC = WgmmaC<{ $n / 8 }>;
+            type RowsOfC = Extent<2, 1>;
+            type M = Extent<64, 1>;
+            type N = Extent<$n, 1>;
+            type K = Extent<$k, 1>;
+            const NAME: &'static str = "wgmma.mma_async.sync.aligned";
         }
 
         impl<$($generics)*> SharedMma for Wgmma<$n, $a, $b, $ja, $jb> {

@@ -1,11 +1,17 @@
 //! Tiled copies and tiled matrix products, compared with plain loops.
 
+use cutlet_device::cp_async::{cp_async_commit, cp_async_wait};
 use cutlet_device::fp8::F8E4M3;
 use cutlet_device::sm80::*;
+use cutlet_device::sm90::Wgmma;
 use cutlet_device::tile::{KMajor, MnMajor, OperandTile};
 use cutlet_device::tiled::*;
-use cutlet_device::{GlobalMut, MmaInstruction, SharedMemory, Threads, sync_threads, thread_idx};
-use cutlet_layout_core::{InOrder, L, RowMajor, Steps, Tensor, TiledMma, each};
+use cutlet_device::{
+    Global, GlobalMut, MmaInstruction, Shared, SharedMemory, Threads, sync_threads, thread_idx,
+};
+use cutlet_layout_core::{
+    Fixed, InOrder, L, RowMajor, Steps, Tensor, TiledCopy, TiledMma, Width, each,
+};
 use half::{bf16, f16};
 
 use crate::fixture::{fill, launch, small};
@@ -115,4 +121,96 @@ fn every_operand_is_read_by_element() {
     check_product!(Mma884F64, InOrder, by, KMajor, MnMajor, 16, 8);
     check_product!(Mma1688F64, InOrder, by, MnMajor, KMajor, 16, 8);
     check_product!(Mma16816F64, InOrder, by, KMajor, KMajor, 16, 16);
+}
+
+/// Two warpgroups below one another, and an N that is no power of two.
+#[test]
+fn accumulators_of_wgmma_are_partitioned_by_the_warpgroups() {
+    type Product = TiledMma<Wgmma<96, bf16>, L!((2, 1):(1, 0))>;
+    type Tile = L!((256, 96):(1@0, 1@1));
+    let c = vec![0u32; 256 * 96];
+    // SAFETY: the extents stay inside the memory, which nothing accesses.
+    let c = unsafe { Tensor::new(c.as_ptr(), RowMajor::new([256, 96], 96)) };
+    let c = c.local_tile::<Tile>((0, 0));
+    for thread in 0..256u32 {
+        let mine = Product::thread_slice(thread).partition_c(c);
+        let (warpgroup, warp, lane) = (thread / 128, thread % 128 / 32, thread % 32);
+        for v in 0..96u32 {
+            let row = 128 * (v / 48) + 64 * warpgroup + 16 * warp + 8 * (v % 4 / 2) + lane / 4;
+            let column = 8 * (v % 48 / 4) + 2 * (lane % 4) + v % 2;
+            let expected = [row, column].map(|x| x as i32);
+            assert_eq!(mine.bound().coordinate(v as usize), expected);
+        }
+    }
+}
+
+/// Rows and columns that copies of four do not divide: what is outside is zeros in shared memory, and not written behind
+/// the matrix.
+#[test]
+fn copies_stop_at_the_edges_of_a_matrix() {
+    type Tile = L!((16, 32):(1@0, 1@1));
+    type Threads8x8 = L!((8, 8):(8, 1));
+    type Load = TiledCopy<CpAsync<4>, Threads8x8, L!((1, 4):(0, 1))>;
+    type Store = TiledCopy<Width<4>, Threads8x8, L!((1, 4):(0, 1))>;
+    for [rows, columns] in [[16, 32], [13, 28], [1, 4], [0, 0]] {
+        let from = vec![1.0f32; 16 * 32];
+        let to = vec![f32::NAN; 16 * 32];
+        let begin = Global::from_ptr(from.as_ptr());
+        let target = GlobalMut::from_ptr(to.as_ptr().cast_mut());
+        launch(64, 1, 1, || {
+            let tile: Shared<f32> = SharedMemory::new().take(512);
+            // SAFETY: the matrices have the extents, and the tile 512 elements.
+            let (from, to, tile) = unsafe {
+                let from = Tensor::new(begin, RowMajor::new([rows, columns], 32));
+                let to = Tensor::new(target, RowMajor::new([rows + 1, columns], 32));
+                (
+                    from,
+                    to,
+                    Tensor::new(tile, Fixed::<L!((16, 32):(32, 1))>::new()),
+                )
+            };
+            let thread = thread_idx().of_block::<Threads<64>>();
+            let load = Load::thread_slice(thread);
+            copy(
+                &load.partition(from.local_tile::<Tile>((0, 0))),
+                &load.partition(tile),
+            );
+            cp_async_commit();
+            cp_async_wait::<0>();
+            sync_threads();
+            let store = Store::thread_slice(thread);
+            copy(
+                &store.partition(tile),
+                &store.partition(to.local_tile::<Tile>((0, 0))),
+            );
+            let is_first_row = |v: usize| v < 4;
+            let first = load.partition(from.local_tile::<Tile>((0, 0)));
+            if rows == 16 {
+                // The second rows of the threads become zeros.
+                sync_threads();
+                copy_if(&first, &load.partition(tile), is_first_row);
+                cp_async_commit();
+                cp_async_wait::<0>();
+                sync_threads();
+                copy(
+                    &store.partition(tile),
+                    &store.partition(to.local_tile::<Tile>((0, 0))),
+                );
+            }
+        })
+        .unwrap();
+        for (i, found) in to.iter().enumerate() {
+            let (row, column) = ((i / 32) as i32, (i % 32) as i32);
+            if row <= rows && column < columns {
+                let is_copied = row < rows && (rows < 16 || row < 8);
+                assert_eq!(
+                    *found,
+                    if is_copied { 1.0 } else { 0.0 },
+                    "{rows}×{columns}: {row}, {column}"
+                );
+            } else {
+                assert!(found.is_nan(), "{rows}×{columns}: {row}, {column}");
+            }
+        }
+    }
 }

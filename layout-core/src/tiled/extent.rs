@@ -137,7 +137,7 @@ where
 /// An extent that is a whole number of times the power of two `By`.
 #[diagnostic::on_unimplemented(
     message = "a tiled operation has `{By}` threads, warps or values along a direction of a tile, which is no power of two \
-               up to 256"
+               up to 256, nor all that there are"
 )]
 pub trait Divided<By>: StaticLayout {
     /// That number.
@@ -156,3 +156,15 @@ macro_rules! divided {
     )+};
 }
 divided! { 2: 1 4: 2 8: 4 16: 8 32: 16 64: 32 128: 64 256: 128 }
+
+macro_rules! divided_by_itself {
+    ($($n:literal)+) => {$(
+        impl Divided<M<$n, 1>> for M<$n, 1> {
+            type Quotient = M<1, 1>;
+        }
+    )+};
+}
+// The columns of `wgmma` that are no powers of two: a tile has those of one instruction.
+divided_by_itself! {
+    24 40 48 56 72 80 88 96 104 112 120 136 144 152 160 168 176 184 192 200 208 216 224 232 240 248
+}
