@@ -6,11 +6,13 @@
 //! | which tiles a block computes | [`PersistentTileScheduler`], [`StreamKTileScheduler`], [`GroupedTileScheduler`], [`WorkTile`], [`Splits`], [`Cluster`] |
 //! | stages of tiles in shared memory | [`Pipeline`], [`CopyProducer`], [`Stages`], [`TileRing`], [`VectorRing`] |
 //! | ping-pong consumers | [`OrderedBarrier`] |
+//! | one value of all threads of a block | [`BlockReduce`] |
 //! | adding partial accumulators | [`ClusterReduce`] in distributed shared memory, [`Fixup`] in global memory |
 //! | tiles for multiprocessors that share a path to the L2 cache | [`SmAffinity`], [`AffinitySlot`] |
 //! | operands fetched into the L2 cache | [`Prefetch`] |
 //! | rows that begin anywhere | [`UnalignedRows`] |
 
+mod block_reduce;
 mod cluster_reduce;
 mod cluster_shape;
 mod copy_producer;
@@ -27,6 +29,7 @@ mod tile_ring;
 mod unaligned_rows;
 mod vector_ring;
 
+pub use block_reduce::BlockReduce;
 pub use cluster_reduce::{ClusterReduce, DsmemBuffer, DsmemReceiver, DsmemSender};
 pub use cluster_shape::{Cluster, ClusterShape, DynamicCluster};
 pub use copy_producer::CopyProducer;

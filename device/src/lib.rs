@@ -7,7 +7,8 @@
 //! |---|---|
 //! | indices and extents | [`thread_idx`], [`lane_idx`], [`warp_idx`], [`block_idx`], [`block_dim`], [`grid_dim`], [`cluster_rank`] |
 //! | barriers | [`sync_threads`], [`sync_warp`], [`barrier_sync`], [`barrier_arrive`] |
-//! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`warp_sum`], [`uniform`], [`any`], [`all`], [`ballot`], [`elect_one`] |
+//! | warp collectives | [`shfl`], [`shfl_xor`], [`shfl_up`], [`shfl_down`], [`uniform`], [`any`], [`all`], [`ballot`], [`elect_one`] |
+//! | reductions | [`warp_sum`], [`warp_max`], [`warp_min`], [`warp_reduce`], [`LogicalWarp`], [`collective::BlockReduce`] |
 //! | memory | [`Global`], [`GlobalMut`], [`SharedStorage`], [`Shared`] |
 //! | atomics | [`atomic_add`], [`atomic_min`], [`atomic_max`], [`atomic_exchange`], [`atomic_cas`], [`atomic_count`] |
 //! | stores of several threads to one element | [`RedAdd`], [`ReduceAdd`], [`Relaxed`] |
@@ -87,6 +88,7 @@ pub mod tiled;
 pub mod tma;
 mod vector;
 mod vote;
+mod warp_reduce;
 pub mod warpgroup;
 
 pub use atomic::{
@@ -123,10 +125,11 @@ pub use reduce_add::ReduceAdd;
 pub use relaxed::Relaxed;
 pub use shared::{Shared, SharedMemory};
 pub use shared_storage::{SharedArray, SharedStorage, SharedUnion};
-pub use shuffle::{Shuffle, shfl, shfl_down, shfl_up, shfl_xor, uniform, warp_sum};
+pub use shuffle::{Shuffle, ShuffleMode, shfl, shfl_down, shfl_up, shfl_xor, uniform};
 pub use stmatrix::{stmatrix, stmatrix_transposed};
 pub use sync::{
     barrier_arrive, barrier_sync, fence_async_shared, sync_threads, sync_warp, thread_fence,
     thread_fence_block, wait_until,
 };
 pub use vote::{all, any, ballot};
+pub use warp_reduce::{LogicalWarp, ReduceElement, warp_max, warp_min, warp_reduce, warp_sum};

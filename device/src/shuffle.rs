@@ -5,31 +5,73 @@
 
 use half::{bf16, f16};
 
-/// A type of at most 32 bits that lanes can shuffle.
+/// A value that lanes can shuffle: a number, or an array or a tuple of such values. Each 32 bits take an instruction.
+///
+/// A struct shuffles its fields:
+///
+/// ```
+/// use cutlet_device::{Shuffle, ShuffleMode};
+///
+/// #[derive(Clone, Copy)]
+/// struct Best {
+///     score: f32,
+///     index: u32,
+/// }
+///
+/// impl Shuffle for Best {
+///     fn shuffle(self, mode: ShuffleMode) -> Self {
+///         Self {
+///             score: self.score.shuffle(mode),
+///             index: self.index.shuffle(mode),
+///         }
+///     }
+/// }
+/// ```
 pub trait Shuffle: Copy {
-    /// The value as bits, in the lower part of a register.
-    fn to_bits(self) -> u32;
-    /// The value with these bits.
-    fn from_bits(bits: u32) -> Self;
+    /// The value of the lane that `mode` names. All lanes of the warp call it with the same kind of mode.
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn shuffle(self, mode: ShuffleMode) -> Self;
 }
 
-macro_rules! shuffle {
+/// Which lane's value a shuffle reads. [`shfl`] and the other functions make it.
+#[derive(Clone, Copy, Debug)]
+pub struct ShuffleMode(Mode);
+
+/// The modes of PTX's `shfl`, with their operand.
+#[derive(Clone, Copy, Debug)]
+enum Mode {
+    Idx(u32),
+    Xor(u32),
+    Up(u32),
+    Down(u32),
+}
+
+impl ShuffleMode {
+    /// Shuffles 32 bits.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn word(self, bits: u32) -> u32 {
+        match self.0 {
+            Mode::Idx(lane) => imp::idx(bits, lane),
+            Mode::Xor(mask) => imp::xor(bits, mask),
+            Mode::Up(delta) => imp::up(bits, delta),
+            Mode::Down(delta) => imp::down(bits, delta),
+        }
+    }
+}
+
+macro_rules! one_word {
     ($($type:ty: $to:expr, $from:expr;)*) => {$(
         impl Shuffle for $type {
             #[inline(always)]
-            fn to_bits(self) -> u32 {
-                $to(self)
-            }
-
-            #[inline(always)]
-            fn from_bits(bits: u32) -> Self {
-                $from(bits)
+            fn shuffle(self, mode: ShuffleMode) -> Self {
+                $from(mode.word($to(self)))
             }
         }
     )*};
 }
 
-shuffle! {
+one_word! {
     u32: |value| value, |bits| bits;
     i32: |value| value as u32, |bits| bits as i32;
     f32: f32::to_bits, f32::from_bits;
@@ -37,11 +79,56 @@ shuffle! {
     bf16: |value: bf16| u32::from(value.to_bits()), |bits| bf16::from_bits(bits as u16);
 }
 
+macro_rules! two_words {
+    ($($type:ty: $to:expr, $from:expr;)*) => {$(
+        impl Shuffle for $type {
+            #[inline(always)]
+            fn shuffle(self, mode: ShuffleMode) -> Self {
+                let bits: u64 = $to(self);
+                let (low, high) = (mode.word(bits as u32), mode.word((bits >> 32) as u32));
+                $from(u64::from(high) << 32 | u64::from(low))
+            }
+        }
+    )*};
+}
+
+two_words! {
+    u64: |value| value, |bits| bits;
+    i64: |value| value as u64, |bits| bits as i64;
+    f64: f64::to_bits, f64::from_bits;
+}
+
+impl<T: Shuffle, const N: usize> Shuffle for [T; N] {
+    #[inline(always)]
+    fn shuffle(mut self, mode: ShuffleMode) -> Self {
+        for value in &mut self {
+            *value = value.shuffle(mode);
+        }
+        self
+    }
+}
+
+macro_rules! tuple {
+    ($($name:ident)+) => {
+        #[allow(non_snake_case)]
+        impl<$($name: Shuffle),+> Shuffle for ($($name,)+) {
+            #[inline(always)]
+            fn shuffle(self, mode: ShuffleMode) -> Self {
+                let ($($name,)+) = self;
+                ($($name.shuffle(mode),)+)
+            }
+        }
+    };
+}
+tuple!(A B);
+tuple!(A B C);
+tuple!(A B C D);
+
 /// The value of lane `lane` (modulo 32).
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn shfl<T: Shuffle>(value: T, lane: u32) -> T {
-    T::from_bits(imp::idx(value.to_bits(), lane))
+    value.shuffle(ShuffleMode(Mode::Idx(lane)))
 }
 
 /// `value`, which is the same for all lanes, read from the first lane. The compiler then knows it to be uniform, and
@@ -56,34 +143,21 @@ pub fn uniform<T: Shuffle>(value: T) -> T {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn shfl_xor<T: Shuffle>(value: T, mask: u32) -> T {
-    T::from_bits(imp::xor(value.to_bits(), mask))
-}
-
-/// Returns the sum of all lanes' values to every lane. The order of additions does not depend on the run.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub fn warp_sum(value: f32) -> f32 {
-    let mut sum = value;
-    let mut mask = crate::WARP_SIZE / 2;
-    while mask > 0 {
-        sum += shfl_xor(sum, mask);
-        mask /= 2;
-    }
-    sum
+    value.shuffle(ShuffleMode(Mode::Xor(mask)))
 }
 
 /// The value of the lane `delta` below this one. If there is none, a lane gets its own value.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn shfl_up<T: Shuffle>(value: T, delta: u32) -> T {
-    T::from_bits(imp::up(value.to_bits(), delta))
+    value.shuffle(ShuffleMode(Mode::Up(delta)))
 }
 
 /// The value of the lane `delta` above this one. If there is none, a lane gets its own value.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn shfl_down<T: Shuffle>(value: T, delta: u32) -> T {
-    T::from_bits(imp::down(value.to_bits(), delta))
+    value.shuffle(ShuffleMode(Mode::Down(delta)))
 }
 
 #[cfg(target_arch = "nvptx64")]

@@ -122,6 +122,74 @@ fn shuffles() {
 }
 
 #[test]
+fn values_of_several_words_are_shuffled() {
+    let found = of_each_thread(32, || {
+        let thread = thread_idx().get();
+        let value = (f64::from(thread) + 0.5, -i64::from(thread), [thread; 2]);
+        let (float, int, words) = shfl_xor(value, 3);
+        assert_eq!(int, -i64::from(thread ^ 3));
+        assert_eq!(words, [thread ^ 3; 2]);
+        assert_eq!(shfl(u64::from(thread) << 40, 5), 5 << 40);
+        float
+    });
+    assert_eq!(found[8], 11.5);
+}
+
+/// Checks sums and extremes of each `LANES` lanes, of 64 threads.
+fn check_logical_warps<const LANES: u32, T>(of: fn(u32) -> T)
+where
+    T: ReduceElement + Default + PartialOrd + std::fmt::Debug + std::ops::Add<Output = T>,
+{
+    let larger = |a, b| if a < b { b } else { a };
+    run(1, 64, || {
+        let value = |thread: u32| of(thread * 37 % 64);
+        let thread = thread_idx().get();
+        let lanes = || (thread / LANES * LANES..).take(LANES as usize).map(value);
+        let sum = lanes().fold(T::default(), |a, b| a + b);
+        let max = lanes().reduce(larger).unwrap();
+        let min = lanes().reduce(|a, b| if a < b { a } else { b }).unwrap();
+        let own = value(thread);
+        assert_eq!(LogicalWarp::<LANES>::sum(own), sum);
+        assert_eq!(LogicalWarp::<LANES>::max(own), max);
+        assert_eq!(LogicalWarp::<LANES>::min(own), min);
+        assert_eq!(LogicalWarp::<LANES>::reduce(own, larger), max);
+    })
+    .unwrap();
+}
+
+#[test]
+fn lanes_are_reduced() {
+    macro_rules! check {
+        ($($of:expr),*) => {$(
+            check_logical_warps::<1, _>($of);
+            check_logical_warps::<2, _>($of);
+            check_logical_warps::<4, _>($of);
+            check_logical_warps::<8, _>($of);
+            check_logical_warps::<16, _>($of);
+            check_logical_warps::<32, _>($of);
+        )*};
+    }
+    check!(
+        |i| i,
+        |i| i as i32 - 32,
+        |i| u64::from(i) << 33,
+        |i| (i64::from(i) - 32) << 33,
+        |i| i as f32 - 32.5,
+        |i| f64::from(i) - 32.5
+    );
+    let found = of_each_thread(32, || {
+        let lane = lane_idx().get();
+        assert_eq!(warp_sum(u32::MAX - lane), 0u32.wrapping_sub(32 + 496));
+        assert_eq!((warp_max(lane), warp_min(lane)), (31, 0));
+        let number = if lane == 3 { f32::NAN } else { lane as f32 };
+        assert_eq!((warp_max(number), warp_min(number)), (31.0, 0.0));
+        assert!(warp_reduce(number, max_nan).is_nan());
+        warp_reduce((lane % 7, lane), |a, b| a.max(b)).1
+    });
+    assert_eq!(found, [27; 32]);
+}
+
+#[test]
 fn missing_lanes_have_no_value_and_do_not_vote() {
     // The second warp has 8 lanes.
     let found = of_each_thread(40, || shfl_down(lane_idx().get() as f32, 4));

@@ -22,6 +22,7 @@ mod sm90 {
 }
 
 mod collective {
+    mod block_reduce;
     mod cluster_reduce;
     mod fixup;
     mod pipeline;
