@@ -14,7 +14,8 @@
 //! | stores of several threads to one element | [`RedAdd`], [`ReduceAdd`], [`Relaxed`] |
 //! | signals between blocks | [`atomic_load`], [`atomic_store`], [`wait_until`], [`thread_fence`] |
 //! | dependent launches | [`grid_dependency_wait`], [`launch_dependents`] |
-//! | arithmetic | [`fma`], [`Float`], [`exp2_approx`], [`tanh_approx`], … |
+//! | arithmetic | [`fma`], [`Float`], [`max_nan`] |
+//! | approximate functions | [`exp_approx`], [`exp2_approx`], [`ln_approx`], [`log2_approx`], [`sqrt_approx`], [`rsqrt_approx`], [`rcp_approx`], [`sin_approx`], [`cos_approx`], [`tanh_approx`] |
 //! | 8-bit floats | [`fp8`] |
 //! | tiles in shared memory, their layouts and swizzles | [`tile`] |
 //! | 8×8 matrices between shared memory and registers | [`ldmatrix`], [`stmatrix`] |
@@ -47,6 +48,7 @@
 #[cfg(not(target_arch = "nvptx64"))]
 extern crate std;
 
+mod approximate;
 mod atomic;
 pub mod cluster;
 pub mod collective;
@@ -91,6 +93,10 @@ mod vote;
 mod warp_reduce;
 pub mod warpgroup;
 
+pub use approximate::{
+    cos_approx, exp_approx, exp2_approx, ln_approx, log2_approx, rcp_approx, rsqrt_approx,
+    sin_approx, sqrt_approx, tanh_approx, tanh_approx_f16,
+};
 pub use atomic::{
     AtomicAdd, AtomicCas, AtomicCell, AtomicExchange, AtomicMax, AtomicMemory, AtomicMin,
     atomic_add, atomic_cas, atomic_count, atomic_exchange, atomic_load, atomic_max, atomic_min,
@@ -114,10 +120,7 @@ pub use index::{
 };
 pub use kernel::{CpuBody, Kernel, KernelArgs, LaunchBounds, MAX_ARGS};
 pub use ldmatrix::{ldmatrix, ldmatrix_transposed};
-pub use math::{
-    Fma, exp2_approx, fma, funnel_shift_right, log2_approx, max_nan, rcp_approx, rsqrt_approx,
-    tanh_approx, tanh_approx_f16,
-};
+pub use math::{Fma, fma, funnel_shift_right, max_nan};
 pub use mma::{MmaInstruction, SharedMma};
 pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule, PtxText};
 pub use red::{RedAdd, RedAddElement};

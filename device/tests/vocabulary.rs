@@ -591,13 +591,45 @@ fn arithmetic() {
         f32::EPSILON * f32::EPSILON
     );
     assert_eq!(fma(3.0f64, 4.0, 5.0), 17.0);
-    let near =
-        |found: f32, expected: f32| assert!((found / expected - 1.0).abs() < 1e-3, "{found}");
-    near(exp2_approx(2.5), 5.656_854);
-    near(log2_approx(12.0), 3.584_963);
-    near(rcp_approx(3.0), 0.333_333);
-    near(rsqrt_approx(16.0), 0.25);
-    near(tanh_approx(0.5), 0.462_117);
+}
+
+#[test]
+fn approximations_are_within_their_bounds() {
+    let relative = |found: f32, expected: f64, bound: f64| {
+        let error = (f64::from(found) / expected - 1.0).abs();
+        assert!(error <= bound.exp2(), "{found}, not {expected}");
+    };
+    let absolute = |found: f32, expected: f64, bound: f64| {
+        let error = (f64::from(found) - expected).abs();
+        assert!(error <= bound.exp2(), "{found}, not {expected}");
+    };
+    for nth in 1..1000 {
+        let x = nth as f32 / 32.0;
+        let exact = f64::from(x);
+        for (x, exact) in [(x, exact), (-x, -exact)] {
+            let bound = (-22f64).exp2() + exact.abs() * (-23.7f64).exp2();
+            relative(exp_approx(x), exact.exp(), bound.log2());
+            relative(exp2_approx(x), exact.exp2(), -22.0);
+            relative(rcp_approx(x), exact.recip(), -23.0);
+            relative(tanh_approx(x), exact.tanh(), -11.0);
+            absolute(sin_approx(x), exact.sin(), -14.7);
+            absolute(cos_approx(x), exact.cos(), -14.7);
+        }
+        relative(sqrt_approx(x), exact.sqrt(), -23.0);
+        relative(rsqrt_approx(x), exact.sqrt().recip(), -22.9);
+        if x > 0.5 && x < 2.0 {
+            absolute(log2_approx(x), exact.log2(), -22.0);
+            absolute(ln_approx(x), exact.ln(), -22.0);
+        } else {
+            relative(log2_approx(x), exact.log2(), -22.0);
+            relative(ln_approx(x), exact.ln(), -21.6);
+        }
+    }
+    for x in [0.5, -3.0] {
+        let [first, second] = tanh_approx_f16([x, -x]);
+        absolute(first, f64::from(x).tanh(), -10.0);
+        absolute(second, f64::from(-x).tanh(), -10.0);
+    }
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Float conversions, and the functions that are one instruction each.
 
 use cutlet_device::{
-    Float, GlobalMut, exp2_approx, fma, funnel_shift_right, kernel, log2_approx, max_nan,
-    rcp_approx, rsqrt_approx, tanh_approx, tanh_approx_f16,
+    Float, GlobalMut, cos_approx, exp_approx, exp2_approx, fma, funnel_shift_right, kernel,
+    ln_approx, log2_approx, max_nan, rcp_approx, rsqrt_approx, sin_approx, sqrt_approx,
+    tanh_approx, tanh_approx_f16,
 };
 use half::{bf16, f16};
 
@@ -37,7 +38,7 @@ pub unsafe fn floats(wide: GlobalMut<f32>, halves: GlobalMut<f16>, brains: Globa
 /// Functions of one number and of several numbers.
 ///
 /// # Safety
-/// `values` has eight elements, and `double` has one.
+/// `values` has 13 elements, and `double` has one.
 #[kernel(threads = 32)]
 pub unsafe fn functions(x: f32, values: GlobalMut<f32>, double: GlobalMut<f64>) {
     // SAFETY: as promised by the caller.
@@ -49,6 +50,11 @@ pub unsafe fn functions(x: f32, values: GlobalMut<f32>, double: GlobalMut<f64>) 
         values.store(4, tanh_approx(x));
         values.store_vec(6, tanh_approx_f16([x, 1.0]));
         values.store(5, max_nan(x, fma(x, x, 1.0)));
+        values.store(8, sqrt_approx(x));
+        values.store(9, sin_approx(x));
+        values.store(10, cos_approx(x));
+        values.store(11, exp_approx(x));
+        values.store(12, ln_approx(x));
         double.store(0, fma(f64::from(x), f64::from(x), 1.0));
     }
 }
