@@ -78,10 +78,35 @@ impl Float for bf16 {
     }
 }
 
-/// A 16-bit float, of which a register holds a pair.
+/// A 16-bit float, of which a register holds a pair. Matrix instructions of 16-bit operands read such registers.
+///
+/// ```
+/// use cutlet_device::Float16;
+/// use half::bf16;
+///
+/// let pair = bf16::pack_f32([1.0, -2.0]);
+/// assert_eq!(pair, 0xC000_3F80);
+/// assert_eq!(bf16::unpack_f32(pair), [1.0, -2.0]);
+/// ```
 pub trait Float16: Float {
     /// Packs two values into a register, the first one in the lower half.
     fn pack(values: [Self; 2]) -> u32;
+
+    /// The two values of a register.
+    fn unpack(pair: u32) -> [Self; 2];
+
+    /// Rounds two numbers to nearest, ties to even, and packs them, by one instruction.
+    #[inline(always)]
+    fn pack_f32(values: [f32; 2]) -> u32 {
+        Self::pack(Self::pair_from_f32(values))
+    }
+
+    /// The two values of a register as `f32`.
+    #[inline(always)]
+    fn unpack_f32(pair: u32) -> [f32; 2] {
+        let [low, high] = Self::unpack(pair);
+        [low.to_f32(), high.to_f32()]
+    }
 }
 
 macro_rules! float16 {
@@ -90,6 +115,11 @@ macro_rules! float16 {
             #[inline(always)]
             fn pack([low, high]: [Self; 2]) -> u32 {
                 u32::from(low.to_bits()) | u32::from(high.to_bits()) << 16
+            }
+
+            #[inline(always)]
+            fn unpack(pair: u32) -> [Self; 2] {
+                [Self::from_bits(pair as u16), Self::from_bits((pair >> 16) as u16)]
             }
         }
     )*};

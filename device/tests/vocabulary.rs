@@ -576,6 +576,11 @@ fn floats_convert_to_nearest_even() {
         f16::pair_from_f32([1.0, -2.0]).map(f16::to_bits),
         [0x3C00, 0xC000]
     );
+    let (brains, halves) = (bf16::pack_f32([1.0, -2.0]), f16::pack_f32([1.0, -2.0]));
+    assert_eq!([brains, halves], [0xC000_3F80, 0xC000_3C00]);
+    assert_eq!(bf16::unpack(brains), bf16::pair_from_f32([1.0, -2.0]));
+    assert_eq!(f16::unpack(halves), f16::pair_from_f32([1.0, -2.0]));
+    assert_eq!(bf16::unpack_f32(brains), f16::unpack_f32(halves));
     assert_eq!(
         f32::pair_from_f32([1.0, -2.0]).map(Float::to_f32),
         [1.0, -2.0]

@@ -1,8 +1,8 @@
 //! Float conversions, and the functions that are one instruction each.
 
 use cutlet_device::{
-    Float, GlobalMut, cos_approx, exp_approx, exp2_approx, fma, funnel_shift_right, kernel,
-    ln_approx, log2_approx, max_nan, rcp_approx, rsqrt_approx, sin_approx, sqrt_approx,
+    Float, Float16, GlobalMut, cos_approx, exp_approx, exp2_approx, fma, funnel_shift_right,
+    kernel, ln_approx, log2_approx, max_nan, rcp_approx, rsqrt_approx, sin_approx, sqrt_approx,
     tanh_approx, tanh_approx_f16,
 };
 use half::{bf16, f16};
@@ -19,6 +19,22 @@ unsafe fn conversions<T: Float>(wide: GlobalMut<f32>, narrow: GlobalMut<T>) {
         wide.store(0, narrow.load(0).to_f32());
         narrow.store(0, T::from_f32(value));
         narrow.store_vec(1, T::pair_from_f32([value, 1.0]));
+    }
+}
+
+/// Pairs of numbers, rounded into registers and read from them.
+///
+/// # Safety
+/// `wide` has four elements. `pairs` has two.
+#[kernel(threads = 32)]
+pub unsafe fn pairs(wide: GlobalMut<f32>, pairs: GlobalMut<u32>) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let [a, b, c, d] = wide.load_vec(0);
+        let [brains, halves] = pairs.load_vec(0);
+        let (low, high) = (bf16::unpack_f32(brains), f16::unpack_f32(halves));
+        wide.store_vec(0, [low[0], low[1], high[0], high[1]]);
+        pairs.store_vec(0, [bf16::pack_f32([a, b]), f16::pack_f32([c, d])]);
     }
 }
 

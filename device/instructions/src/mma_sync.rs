@@ -2,7 +2,8 @@
 
 use cutlet_device::fp8::{F8E4M3, F8E5M2};
 use cutlet_device::sm80::{
-    Mma884F64, Mma1688F64, Mma1688Tf32, Mma16816, Mma16816F64, Mma16832, WarpMma, to_tf32,
+    Mma884F64, Mma1688F64, Mma1688Tf32, Mma16816, Mma16816F64, Mma16832, WarpMma,
+    accumulators_to_a, to_tf32,
 };
 use cutlet_device::{GlobalMut, kernel, thread_idx};
 use cutlet_layout_core::Fragment;
@@ -44,6 +45,28 @@ kernels! {
     of_e5m2: Mma16832<F8E5M2>, "sm_90a";
     of_f64_k8: Mma1688F64, "sm_90a";
     of_f64_k16: Mma16816F64, "sm_90a";
+}
+
+/// Two products in a row: the first one's accumulators, rounded, are operand A of the second.
+///
+/// # Safety
+/// `a`, `b` and `sums` have an element for each thread.
+#[kernel(threads = 32)]
+pub unsafe fn chained(a: GlobalMut<[u32; 4]>, b: GlobalMut<[u32; 2]>, sums: GlobalMut<f32>) {
+    let thread = i64::from(thread_idx().get());
+    // SAFETY: the caller promises the elements.
+    unsafe {
+        let mut scores = [Fragment::filled(0.0); 2];
+        let a = a.offset(thread).as_ptr().read();
+        let b = b.offset(thread).as_ptr().read();
+        for block in &mut scores {
+            Mma16816::<bf16>::mma(block, a, b);
+        }
+        let [a] = accumulators_to_a::<bf16, 2, 1>(&scores);
+        let mut sum = Fragment::filled(sums.load(thread));
+        Mma16816::<bf16>::mma(&mut sum, a, b);
+        sums.store(thread, sum.get(1));
+    }
 }
 
 /// Rounds numbers to tf32.

@@ -60,10 +60,7 @@ where
     core::array::from_fn(|k_step| {
         let pair = |n: usize| {
             let v = 8 * k_step + 2 * n;
-            T::pack(T::pair_from_f32([
-                accumulators.get(v),
-                accumulators.get(v + 1),
-            ]))
+            T::pack_f32([accumulators.get(v), accumulators.get(v + 1)])
         };
         let words = [pair(0), pair(1), pair(2), pair(3)];
         // SAFETY: the words are the fragment's eight elements, two in each.

@@ -162,7 +162,7 @@ unsafe fn store_16_bits<I, T, L, W>(
     each::<Matrices<L>>(|nth| {
         let pair = |n: usize| {
             let v = const { width(&L::LAYOUT) / 2 } * (subtile * Matrices::<L>::SIZE + nth) + 2 * n;
-            T::pack(T::pair_from_f32([values.get(v), values.get(v + 1)]))
+            T::pack_f32([values.get(v), values.get(v + 1)])
         };
         let to = start.offset(bound.index(nth));
         // SAFETY: the addresses are within the tile, and the caller promises that these rows are not in use.

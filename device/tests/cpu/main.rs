@@ -14,6 +14,7 @@ mod tma;
 mod too_early;
 
 mod sm80 {
+    mod accumulators_to_a;
     mod mma_sync;
 }
 
