@@ -7,8 +7,8 @@ use crate::{Float16, MmaInstruction};
 
 /// The operands of `mma.m16n8k16`.
 type Atom = M16N8K16Bits16;
-type A = <Atom as Mma>::A;
-type C = <Atom as Mma>::C;
+type A = <Atom as Mma>::LayoutA;
+type C = <Atom as Mma>::LayoutC;
 type ThreadsOf<Operand> = <Operand as ThreadValue>::Thr;
 type ValuesOf<Operand> = <Operand as ThreadValue>::Val;
 /// A thread's accumulators of two blocks of 8 columns.
