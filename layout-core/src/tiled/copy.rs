@@ -62,10 +62,7 @@ impl<Atom: CopyWidth, Threads: Warps, Values: Warps> TiledCopy<Atom, Threads, Va
     /// The part of a thread, which partitions tiles.
     #[inline(always)]
     pub fn thread_slice<X: ThreadIndex>(thread: X) -> ThreadCopy<Self, X> {
-        ThreadCopy {
-            thread,
-            tiled: PhantomData,
-        }
+        ThreadCopy::new(thread)
     }
 }
 
@@ -77,6 +74,16 @@ pub struct ThreadCopy<T, X> {
 }
 
 impl<T: Copy + 'static, X: ThreadIndex> ThreadCopy<T, X> {
+    /// A thread's part of the tiled copy `T`, for kernels that take it as a parameter:
+    /// [`TiledCopy::thread_slice`].
+    #[inline(always)]
+    pub fn new(thread: X) -> Self {
+        Self {
+            thread,
+            tiled: PhantomData,
+        }
+    }
+
     /// The elements of a tile that the thread copies, from it or to it.
     #[inline(always)]
     pub fn partition<S: Tiled>(

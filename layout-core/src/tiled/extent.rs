@@ -95,11 +95,11 @@ macro_rules! tiled {
 tiled!([E: Engine, I: Inner, T: TileShape] I, T => T);
 tiled!([E: Engine, L: TileShape, W: StaticSwizzle] Fixed<L, W>, Whole => L);
 
-/// An even number up to 256, as a mode.
+/// An even number up to 256, or a larger one up to 4096 that has more factors of two, as a mode.
 #[diagnostic::on_unimplemented(
     message = "a tile's extent is no multiple of what its tiled operation covers: `{Self}` would have to be halved",
-    note = "an extent is the instruction's times the warps' (or threads' times values') along it, times a whole number, \
-            and at most 256"
+    note = "an extent is the instruction's times the warps' (or threads' times values') along it, times a whole number; \
+            up to 4096, of which those above 256 are multiples of 16, those above 512 of 32, and so on"
 )]
 pub trait Half: StaticLayout {
     /// Half of it.
@@ -119,6 +119,10 @@ halves! {
     65 66 67 68 69 70 71 72 73 74 75 76 77 78 79 80 81 82 83 84 85 86 87 88 89 90 91 92 93 94 95 96
     97 98 99 100 101 102 103 104 105 106 107 108 109 110 111 112 113 114 115 116 117 118 119 120 121 122 123 124 125
     126 127 128
+    136 144 152 160 168 176 184 192 200 208 216 224 232 240 248 256
+    272 288 304 320 336 352 368 384 400 416 432 448 464 480 496 512
+    544 576 608 640 672 704 736 768 800 832 864 896 928 960 992 1024
+    1088 1152 1216 1280 1344 1408 1472 1536 1600 1664 1728 1792 1856 1920 1984 2048
 }
 
 /// An extent that repeats `Units`, each of which has `Unit` elements, a whole number of times.
@@ -137,7 +141,7 @@ where
 /// An extent that is a whole number of times the power of two `By`.
 #[diagnostic::on_unimplemented(
     message = "a tiled operation has `{By}` threads, warps or values along a direction of a tile, which is no power of two \
-               up to 256, nor all that there are"
+               up to 1024, nor all that there are"
 )]
 pub trait Divided<By>: StaticLayout {
     /// That number.
@@ -155,7 +159,7 @@ macro_rules! divided {
         }
     )+};
 }
-divided! { 2: 1 4: 2 8: 4 16: 8 32: 16 64: 32 128: 64 256: 128 }
+divided! { 2: 1 4: 2 8: 4 16: 8 32: 16 64: 32 128: 64 256: 128 512: 256 1024: 512 }
 
 macro_rules! divided_by_itself {
     ($($n:literal)+) => {$(
