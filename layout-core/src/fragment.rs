@@ -1,5 +1,7 @@
 //! Fragments: a thread's values of a tile, held in registers.
 
+mod grid;
+
 use core::mem::MaybeUninit;
 
 use crate::text::Text;
@@ -199,6 +201,35 @@ impl<T: Copy, L: FragmentLayout> Fragment<T, L> {
     #[inline(always)]
     pub fn map<U: Copy>(&self, mut f: impl FnMut(usize, T) -> U) -> Fragment<U, L> {
         Fragment::from_fn(|v| f(v, self.get(v)))
+    }
+
+    /// The fragment whose value `v` is `f(v, value v of this one, value v of the other one)`.
+    ///
+    /// ```
+    /// use cutlet_layout_core::{Fragment, L};
+    ///
+    /// let prices = Fragment::<f32, L!(3:1)>::from_fn(|v| v as f32 + 0.5);
+    /// let counts = Fragment::<i32, L!(3:1)>::from_fn(|v| 2 * v as i32);
+    /// let costs = prices.zip(&counts, |_, price, count| price * count as f32);
+    /// assert_eq!(costs.fold(0.0, |sum, cost| sum + cost), 13.0);
+    /// ```
+    #[inline(always)]
+    pub fn zip<U: Copy, V: Copy>(
+        &self,
+        other: &Fragment<U, L>,
+        mut f: impl FnMut(usize, T, U) -> V,
+    ) -> Fragment<V, L> {
+        Fragment::from_fn(|v| f(v, self.get(v), other.get(v)))
+    }
+
+    /// Combines all values, in the order of their indices: `f(… f(f(init, value 0), value 1) …)`.
+    #[inline(always)]
+    pub fn fold<A>(&self, init: A, mut f: impl FnMut(A, T) -> A) -> A {
+        let mut folded = init;
+        for v in 0..L::SIZE {
+            folded = f(folded, self.get(v));
+        }
+        folded
     }
 
     /// The fragment whose value `v` is value `v + by` of this one. The last `by` values stay the

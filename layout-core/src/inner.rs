@@ -147,7 +147,7 @@ fn thread_offset<Thr: StaticLayout, Val: StaticLayout>(offset: Coord, thr: u32) 
 
 /// The coordinate of value `v` of `L`.
 #[inline(always)]
-fn coordinate<L: StaticLayout>(v: usize) -> Coord {
+pub(crate) fn coordinate<L: StaticLayout>(v: usize) -> Coord {
     let [row, column, ..] = entry(const { &Coordinates::<L>::TABLE }, v);
     [*row, *column]
 }

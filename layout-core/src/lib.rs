@@ -28,6 +28,7 @@ mod error;
 mod explain;
 mod flat_modes;
 mod fragment;
+mod identity_tensor;
 mod inner;
 mod int;
 mod int_tuple;
@@ -120,6 +121,7 @@ pub use divisor::{Divide, Divisor};
 pub use engine::Line;
 pub use engine::{Engine, EngineMut};
 pub use fragment::{Fragment, FragmentLayout, FragmentStorage};
+pub use identity_tensor::Identity;
 pub use inner::{
     AnyStrides, Bound, BoundGather, ColMajor, Fixed, Gather, Inner, MatrixInner, NoSwizzle,
     RowIndex, RowMajor, StaticSwizzle, Strided, Sw,

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use crate::coverage::{assert_at_most_once, assert_exact, assert_threads};
-use crate::inner::{Bound, Gather, Inner, MatrixInner, RowIndex};
+use crate::inner::{Bound, Gather, Inner, MatrixInner, RowIndex, coordinate as value_coordinate};
 use crate::partition::AccessWidth;
 use crate::tile::{Extents, matrix_extents};
 use crate::{
@@ -197,6 +197,7 @@ impl<E: Engine, I: Inner, T: KnownExtent> Tensor<E, I, T> {
         Partition {
             engine: self.engine.offset(bound.base()),
             bound,
+            origin: offset,
             layout: PhantomData,
         }
     }
@@ -314,6 +315,8 @@ impl<L: StaticLayout, W: AccessWidth> StaticLayout for Accesses<L, W> {
 pub struct Partition<E, I: Inner, C: ThreadValue> {
     engine: E,
     bound: I::Bound<C::Val>,
+    /// Where the thread's share begins.
+    origin: I::Offset,
     layout: PhantomData<C>,
 }
 
@@ -510,6 +513,34 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
     }
 }
 
+impl<E: Engine, I: MatrixInner, C: ThreadValue> Partition<E, I, C> {
+    /// The coordinate of value `v` in the matrix: (row, column). It may lie beyond the extents.
+    ///
+    /// It needs no memory access. So a mask depends on where a value lies, as the causal mask of attention does:
+    ///
+    /// ```
+    /// use cutlet_layout_core::{Fragment, L, Tensor, Tv};
+    ///
+    /// type Tile = L!((4, 4):(1@0, 1@1)); // four queries, four keys
+    /// type Rows = Tv<L!(4:1@0), L!(4:1@1)>; // a thread has a query
+    ///
+    /// let scores = Fragment::<f32, L!(4:1@1)>::filled(1.0);
+    /// // The tile of queries 4 to 7 and keys 4 to 7, of 100 queries and 100 keys.
+    /// let places = Tensor::identity([100, 100]).local_tile::<Tile>((1, 1)).partition::<Rows>(2);
+    /// let masked = scores.map(|v, score| {
+    ///     let [query, key] = places.coordinate(v);
+    ///     if key <= query { score } else { f32::NEG_INFINITY }
+    /// });
+    /// assert_eq!(places.coordinate(3), [6, 7]);
+    /// assert_eq!((masked.get(2), masked.get(3)), (1.0, f32::NEG_INFINITY));
+    /// ```
+    #[inline(always)]
+    pub fn coordinate(&self, v: usize) -> Coord {
+        let of_value = value_coordinate::<C::Val>(v);
+        [self.origin[0] + of_value[0], self.origin[1] + of_value[1]]
+    }
+}
+
 impl<E: Engine, X: Engine<Element: RowIndex>, C: ThreadValue> Partition<E, Gather<X>, C> {
     /// The thread's share of the tile that begins `columns` further on in the same rows, which is not negative. The
     /// indices of the rows are not read again, so that a loop over a row's tiles reads each index once.
@@ -537,9 +568,11 @@ impl<E: Engine, X: Engine<Element: RowIndex>, C: ThreadValue> Partition<E, Gathe
             columns >= 0,
             "tiles of the same rows lie behind one another"
         );
+        let [row, column] = self.origin;
         Self {
             engine: self.engine.offset(columns as i64),
             bound: self.bound.moved_along_rows(columns),
+            origin: [row, column + columns],
             layout: PhantomData,
         }
     }

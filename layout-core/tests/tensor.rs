@@ -3,7 +3,7 @@
 
 use std::panic::catch_unwind;
 
-use cutlet_layout_core::{Fixed, Fragment, L, RowMajor, Tensor, Tv};
+use cutlet_layout_core::{AnyStrides, Fixed, Fragment, Gather, L, RowMajor, Tensor, Tv};
 
 type Row = Tv<L!(2:1@0), L!(2:1@1)>;
 
@@ -102,4 +102,44 @@ fn a_partition_by_another_name_may_leave_out_and_share_elements() {
     assert_eq!([row.get(0), row.get(1)], [4, 5]);
     let row = tile.partition_broadcast::<Halves>(3).load(-1);
     assert_eq!([row.get(0), row.get(1)], [4, 5]);
+}
+
+#[test]
+fn values_of_every_matrix_have_coordinates() {
+    type Tile = L!((2, 4):(1@0, 1@1));
+    type Threads = Tv<L!(4:1@1), L!(2:1@0)>;
+
+    let memory: [i32; 24] = core::array::from_fn(|i| i as i32);
+    let identity = Tensor::identity([4, 6]).local_tile::<Tile>((1, 1));
+    let rows = [1i32, 0, 3, 2];
+    // SAFETY: the extents and the strides stay inside the array, and the table names rows of the matrix.
+    let (plain, any, gathered) = unsafe {
+        (
+            Tensor::new(memory.as_ptr(), RowMajor::new([4, 6], 6)).local_tile::<Tile>((1, 1)),
+            Tensor::new(memory.as_ptr(), AnyStrides::new([4, 6], [6, 1]))
+                .local_tile::<Tile>((1, 1)),
+            Tensor::new(memory.as_ptr(), Gather::new(rows.as_ptr(), [4, 6], 4, 6))
+                .local_tile::<Tile>((1, 1)),
+        )
+    };
+    for thread in 0..4u32 {
+        let coordinates = identity.partition::<Threads>(thread).load([-1; 2]);
+        for v in 0..2 {
+            let expected = [2 + v as i32, 4 + thread as i32];
+            assert_eq!(
+                identity.partition::<Threads>(thread).coordinate(v),
+                expected
+            );
+            assert_eq!(plain.partition::<Threads>(thread).coordinate(v), expected);
+            assert_eq!(any.partition::<Threads>(thread).coordinate(v), expected);
+            assert_eq!(
+                gathered.partition::<Threads>(thread).coordinate(v),
+                expected
+            );
+            let inside = thread < 2;
+            assert_eq!(coordinates.get(v), if inside { expected } else { [-1; 2] });
+        }
+    }
+    let first = gathered.partition::<Threads>(0u32);
+    assert_eq!(first.moved_along_rows(8).coordinate(1), [3, 12]);
 }
