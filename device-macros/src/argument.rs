@@ -191,7 +191,7 @@ impl Argument {
     }
 }
 
-/// Refuses types that are never device data. The trait `DeviceData` decides about the others.
+/// Refuses types that are never device data. The trait `KernelParam` decides about the others.
 fn check_type(ty: &Type) -> syn::Result<()> {
     let why = match ty {
         Type::Reference(reference) if matches!(*reference.elem, Type::Slice(_)) => {

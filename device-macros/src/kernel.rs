@@ -92,7 +92,7 @@ fn device_entry(
                 const #bounds_name.shared_bytes(),
                 #(
                     const ::core::mem::size_of::<#types>(),
-                    const <#types as ::cutlet_device::DeviceData>::PARAM_ALIGN,
+                    const <#types as ::cutlet_device::KernelParam>::ENTRY_ALIGN,
                 )*
             }
         }

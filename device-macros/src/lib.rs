@@ -44,7 +44,7 @@ use syn::parse_macro_input;
 /// | `also = ["f16 for bf16"]` | other kernels, whose PTX is this one's with a word replaced: see below |
 ///
 /// The numbers are constant expressions of type `u32`. The kernel returns nothing, is not generic (see `instantiate!`),
-/// and takes up to 12 arguments of plain device data (`DeviceData`). Kernels of one crate have different names, because
+/// and takes up to 12 arguments: plain device data (`DeviceData`) and `bool`. Kernels of one crate have different names, because
 /// a name is the kernel's name in the PTX as well.
 ///
 /// In the body, `thread_idx()` is that of a thread of a block of `threads`, a `ThreadIdx<Threads<N>>`. So a tensor's

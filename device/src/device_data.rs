@@ -28,6 +28,7 @@ use core::marker::PhantomData;
     message = "`{Self}` is not plain device data, so a kernel cannot take it",
     label = "a kernel argument must be plain data with the same bytes on host and device",
     note = "numbers, `half` types, arrays of these, `Global<T>` and `GlobalMut<T>` are plain device data",
+    note = "a `bool` can be a kernel's argument, but memory may hold any byte: in a struct or a buffer, use `u8` or `u32`",
     note = "for your own `#[repr(C)]` struct: `#[derive(Clone, Copy, cutlet_device::DeviceData)]`"
 )]
 pub unsafe trait DeviceData: Copy + Send + Sync + 'static {
@@ -90,11 +91,3 @@ unsafe impl<T: DeviceData, const N: usize> DeviceData for [T; N] {
 // SAFETY: no bytes at all.
 #[diagnostic::do_not_recommend]
 unsafe impl<T: Copy + Send + Sync + 'static> DeviceData for PhantomData<T> {}
-
-/// For the macros: stops the build if an argument's type is not plain data. Returns whether a kernel may take a copy of
-/// it.
-#[doc(hidden)]
-pub const fn __check_argument<T: DeviceData>() -> bool {
-    let () = T::CHECK;
-    !T::IN_PLACE
-}

@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use core::fmt;
 
-use crate::DeviceData;
+use crate::KernelParam;
 
 /// The launch bounds for which a kernel is compiled, which a device can satisfy. They are written in `#[kernel(…)]`,
 /// and its [`Kernel`] has them.
@@ -199,7 +199,7 @@ impl<A> fmt::Debug for Kernel<A> {
 /// The most arguments of a kernel.
 pub const MAX_ARGS: usize = 12;
 
-/// The arguments of a kernel: a tuple of at most [`MAX_ARGS`] values of [`DeviceData`].
+/// The arguments of a kernel: a tuple of at most [`MAX_ARGS`] values, each a [`KernelParam`].
 ///
 /// # Safety
 /// [`for_each`](KernelArgs::for_each) visits exactly the parameters of the PTX entry, in order.
@@ -219,7 +219,7 @@ macro_rules! kernel_args {
         // SAFETY: rustc makes one PTX parameter for each argument of the entry in order, except for arguments of size
         // 0.
         #[allow(non_snake_case, unused_mut, unused_variables)]
-        unsafe impl<$($arg: DeviceData),*> KernelArgs for ($($arg,)*) {
+        unsafe impl<$($arg: KernelParam),*> KernelArgs for ($($arg,)*) {
             fn for_each(&self, mut visit: impl FnMut(*const c_void)) {
                 let ($($arg,)*) = self;
                 $(if size_of_val($arg) != 0 {

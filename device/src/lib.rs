@@ -67,6 +67,7 @@ pub mod fp8;
 mod global;
 mod index;
 mod kernel;
+mod kernel_param;
 mod ldmatrix;
 mod math;
 pub mod mbarrier;
@@ -108,8 +109,6 @@ pub use convert::{Float, Float16};
 pub use cpu::__has_avx2_and_fma;
 pub use cutlet_device_macros::{DeviceData, SharedStorage, instantiate, kernel};
 pub use dependent_launch::{grid_dependency_wait, launch_dependents};
-#[doc(hidden)]
-pub use device_data::__check_argument;
 pub use device_data::DeviceData;
 pub use elect::elect_one;
 pub use global::{Global, GlobalMut};
@@ -119,6 +118,9 @@ pub use index::{
     lane_idx, multiprocessor_idx, thread_idx, warp_idx, warp_idx_sync,
 };
 pub use kernel::{CpuBody, Kernel, KernelArgs, LaunchBounds, MAX_ARGS};
+#[doc(hidden)]
+pub use kernel_param::__check_argument;
+pub use kernel_param::KernelParam;
 pub use ldmatrix::{ldmatrix, ldmatrix_transposed};
 pub use math::{Fma, fma, funnel_shift_right, max_nan};
 pub use mma::{MmaInstruction, SharedMma};

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use cutlet_device::{DeviceData, Global, GlobalMut, KernelArgs};
+use cutlet_device::{DeviceData, Global, GlobalMut, KernelArgs, KernelParam};
 use cutlet_simt::Buffers;
 
 use crate::device::Place;
@@ -69,7 +69,7 @@ impl ArgSite<'_> {
     }
 }
 
-impl<P: DeviceData> KernelArg<P> for P {
+impl<P: KernelParam> KernelArg<P> for P {
     fn into_kernel(self, _: &ArgSite<'_>) -> Result<P> {
         Ok(self)
     }
@@ -151,7 +151,7 @@ macro_rules! launch_args {
         #[allow(non_snake_case, unused_variables, clippy::unused_unit)]
         impl<$($value, $param),*> LaunchArgs<($($param,)*)> for ($($value,)*)
         where
-            $($param: DeviceData, $value: KernelArg<$param>,)*
+            $($param: KernelParam, $value: KernelArg<$param>,)*
         {
             fn into_args(
                 self,
