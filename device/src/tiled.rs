@@ -4,17 +4,20 @@
 //! |---|---|
 //! | copy a tile, also in part | [`copy`], [`copy_if`], with [`CpAsync`] or [`Width`] as the copy's atom |
 //! | read operands from shared memory | [`load_a`], [`load_b`], by [`LdMatrix`], [`LdMatrixTransposed`] or [`ByElement`] |
+//! | multiply what a product left in registers | [`accumulators_as_a`] |
 //! | multiply | [`gemm`], with the instructions of [`sm80`](crate::sm80) or [`UniversalFma`] as the atom |
 //!
 //! [`TiledCopy`]: cutlet_layout_core::TiledCopy
 //! [`TiledMma`]: cutlet_layout_core::TiledMma
 //! [`Width`]: cutlet_layout_core::Width
 
+mod accumulators_as_a;
 mod copy;
 mod gemm;
 mod load;
 mod universal_fma;
 
+pub use accumulators_as_a::accumulators_as_a;
 pub use copy::{CopyInstruction, CpAsync, copy, copy_if};
 pub use gemm::{FragmentC, gemm};
 pub use load::{

@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use crate::{
     Fragment, FragmentLayout, Layout, Mma, OperandC, PartitionValues, Permutation, Repeats,
-    StaticLayout, ThreadValue, TileShape, TiledMma, Warps, each,
+    StaticLayout, TileShape, TiledMma, Warps, each,
 };
 
 /// The rows of an M×N tile of C of which a thread of a [`TiledMma`] `T` has elements: those of an instruction, then those
@@ -34,44 +34,6 @@ where
     );
 }
 
-/// The number of each accumulator's row among those of an instruction that a thread has.
-struct RowOfValue<Atom>(PhantomData<Atom>);
-
-impl<Atom: Mma> RowOfValue<Atom> {
-    const TABLE: [usize; 256] = {
-        let values = <Atom::LayoutC as ThreadValue>::Val::LAYOUT;
-        let count = values.size() as usize;
-        let rows: [i64; 256] = values.first_indices(count, 0);
-        let mut table = [0; 256];
-        let mut v = 0;
-        while v < count {
-            // Rows before this one that no earlier value has counted.
-            let mut w = 0;
-            while w < count {
-                if rows[w] < rows[v] && first_of_row(&rows, w) == w {
-                    table[v] += 1;
-                }
-                w += 1;
-            }
-            assert!(
-                table[v] < Atom::RowsOfC::SIZE,
-                "an instruction's threads have elements of more rows than it says"
-            );
-            v += 1;
-        }
-        table
-    };
-}
-
-/// The first value in the row of value `v`.
-const fn first_of_row(rows: &[i64; 256], v: usize) -> usize {
-    let mut first = 0;
-    while rows[first] != rows[v] {
-        first += 1;
-    }
-    first
-}
-
 impl<V, Atom, W, P, Tile> Fragment<V, PartitionValues<TiledMma<Atom, W, P>, OperandC, Tile>>
 where
     V: Copy,
@@ -82,15 +44,6 @@ where
     Tile::Rows: Repeats<Atom::M, W::Below>,
     PartitionValues<TiledMma<Atom, W, P>, OperandC, Tile>: FragmentLayout,
 {
-    /// The number of value `v`'s row among the thread's rows.
-    #[inline(always)]
-    fn row(v: usize) -> usize {
-        let of_an_atom = const { <Atom::LayoutC as ThreadValue>::Val::SIZE };
-        let below = const { <Tile::Rows as Repeats<Atom::M, W::Below>>::Times::SIZE };
-        let within = *crate::entry::entry(const { &RowOfValue::<Atom>::TABLE }, v % of_an_atom);
-        within + const { Atom::RowsOfC::SIZE } * (v / of_an_atom % below)
-    }
-
     /// Folds the thread's values of each row: `f` gets what the values before made of `first`, and the next one.
     ///
     /// Other threads have other values of the same rows.
@@ -115,7 +68,7 @@ where
     ) -> Fragment<R, PartitionRows<TiledMma<Atom, W, P>, Tile>> {
         let mut rows = Fragment::filled(first);
         each::<PartitionValues<TiledMma<Atom, W, P>, OperandC, Tile>>(|v| {
-            let row = Self::row(v);
+            let [row, _] = Self::place(v);
             rows.set(row, f(rows.get(row), self.get(v)));
         });
         rows
@@ -128,6 +81,6 @@ where
         rows: &Fragment<R, PartitionRows<TiledMma<Atom, W, P>, Tile>>,
         mut f: impl FnMut(V, R) -> U,
     ) -> Fragment<U, PartitionValues<TiledMma<Atom, W, P>, OperandC, Tile>> {
-        self.map(|v, value| f(value, rows.get(Self::row(v))))
+        self.map(|v, value| f(value, rows.get(Self::place(v)[0])))
     }
 }
