@@ -10,7 +10,7 @@ use cutlet_layout_core::{
 use half::bf16;
 
 /// A part of a row.
-type Tile = L!((1, 2048):(1@0, 1@1));
+type Tile = L!((1, 8192):(1@0, 1@1));
 /// Eight neighbours a thread, for rows that begin at multiples of 16 bytes.
 type ByVector = TiledCopy<Width<8>, L!((1, 256):(0, 1)), L!((1, 8):(0, 1))>;
 /// One element a thread.

@@ -95,11 +95,11 @@ macro_rules! tiled {
 tiled!([E: Engine, I: Inner, T: TileShape] I, T => T);
 tiled!([E: Engine, L: TileShape, W: StaticSwizzle] Fixed<L, W>, Whole => L);
 
-/// An even number up to 256, or a larger one up to 4096 that has more factors of two, as a mode.
+/// An even number up to 256, or a larger one up to 8192 that has more factors of two, as a mode.
 #[diagnostic::on_unimplemented(
     message = "a tile's extent is no multiple of what its tiled operation covers: `{Self}` would have to be halved",
     note = "an extent is the instruction's times the warps' (or threads' times values') along it, times a whole number; \
-            up to 4096, of which those above 256 are multiples of 16, those above 512 of 32, and so on"
+            up to 8192, of which those above 256 are multiples of 16, those above 512 of 32, and so on"
 )]
 pub trait Half: StaticLayout {
     /// Half of it.
@@ -123,6 +123,7 @@ halves! {
     272 288 304 320 336 352 368 384 400 416 432 448 464 480 496 512
     544 576 608 640 672 704 736 768 800 832 864 896 928 960 992 1024
     1088 1152 1216 1280 1344 1408 1472 1536 1600 1664 1728 1792 1856 1920 1984 2048
+    2176 2304 2432 2560 2688 2816 2944 3072 3200 3328 3456 3584 3712 3840 3968 4096
 }
 
 /// An extent that repeats `Units`, each of which has `Unit` elements, a whole number of times.
