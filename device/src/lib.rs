@@ -138,3 +138,8 @@ pub use sync::{
 };
 pub use vote::{all, any, ballot};
 pub use warp_reduce::{LogicalWarp, ReduceElement, warp_max, warp_min, warp_reduce, warp_sum};
+
+/// The guide to tiled operations. Its Rust blocks run as tests. The published package does not contain it.
+#[cfg(doctest)]
+#[doc = include_str!("../../docs/tiled.md")]
+struct Tiled;

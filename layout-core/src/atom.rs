@@ -3,11 +3,10 @@
 //! An atom is data: layouts from (thread, value) to the elements of an instruction's operands.
 //! [`MmaAtom`] and [`CopyAtom`] describe one instruction. [`MmaTiling`] and [`CopyTiling`] repeat it
 //! over more threads and values, and partition layouts and tensors. An instruction with fixed
-//! operands is also a type ([`Mma`]); kernels partition tiles by its thread-value layouts.
+//! operands is also a type ([`Mma`]).
 //!
-//! The sm_90 kernels use the types. The sm_80 tensor-core GEMM family will use the values: it will
-//! partition its tiles with [`MmaTiling`] for `mma.sync`, and with [`CopyAtom`] for `cp.async` and
-//! `ldmatrix`.
+//! [`TiledMma`](crate::TiledMma) and [`TiledCopy`](crate::TiledCopy) are the types of tiled
+//! operations, which kernels use. The compiler computes their layouts by these values.
 
 mod copy;
 mod copy_tiling;

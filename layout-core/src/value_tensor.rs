@@ -1,8 +1,6 @@
 //! Tensors over layout *values*: for hosts, tests and teaching, where layouts are run-time values.
 //!
-//! The tests and the guide use them. The sm_80 tensor-core GEMM family will use them in its host
-//! tests, to check what [`MmaTiling`](crate::MmaTiling) and [`CopyAtom`](crate::CopyAtom) give each
-//! thread (`mma.sync`, `ldmatrix`, `cp.async`).
+//! The tests and the guide use them.
 //!
 //! A kernel's [`Tensor`](crate::Tensor) has its layouts as types and points into a GPU's memory. A
 //! [`ValueTensor`] has a [`Layout`] and safe engines, and checks every access. Both are

@@ -1,7 +1,7 @@
 //! Copy atoms: which thread reads and which thread writes each element of one copy instruction.
 //!
-//! The sm_80 tensor-core GEMM family will use them: [`CopyAtom::universal`] for `cp.async` and
-//! [`CopyAtom::ldmatrix`] for the operands of `mma.sync`.
+//! [`CopyAtom::universal`] is that of `cp.async` and of plain loads and stores, [`CopyAtom::ldmatrix`]
+//! that of the operands of `mma.sync`.
 
 use super::covers;
 use crate::error::{ErrorKind, LayoutError, or_panic, tri};

@@ -1,7 +1,6 @@
-//! Tiled copies: a copy atom repeated over more threads and values.
+//! The tilings of copies: a copy atom repeated over more threads and values.
 //!
-//! The sm_80 tensor-core GEMM family will partition with them: its global tiles for `cp.async`, its
-//! shared tiles for `ldmatrix`.
+//! They are values: [`TiledCopy`](crate::TiledCopy) is the type that kernels use, and computes its layouts by them.
 
 use super::{CopyAtom, MmaTiling};
 use crate::error::{LayoutError, or_panic, tri};

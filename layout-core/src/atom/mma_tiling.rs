@@ -1,6 +1,6 @@
-//! Tiled MMAs: an MMA atom repeated over more threads and values.
+//! The tilings of MMAs: an MMA atom repeated over more threads and values.
 //!
-//! The sm_80 tensor-core GEMM family will partition its operands with them for `mma.sync`.
+//! They are values: [`TiledMma`](crate::TiledMma) is the type that kernels use, and computes its layouts by them.
 
 use super::MmaAtom;
 use crate::error::{LayoutError, or_panic, tri};
