@@ -34,7 +34,10 @@ where
     );
 }
 
-impl<V, Atom, W, P, Tile> Fragment<V, PartitionValues<TiledMma<Atom, W, P>, OperandC, Tile>>
+/// A value for each of a thread's elements of a tile of C.
+type FragmentC<V, T, Tile> = Fragment<V, PartitionValues<T, OperandC, Tile>>;
+
+impl<V, Atom, W, P, Tile> FragmentC<V, TiledMma<Atom, W, P>, Tile>
 where
     V: Copy,
     Atom: Mma,
@@ -80,7 +83,7 @@ where
         &self,
         rows: &Fragment<R, PartitionRows<TiledMma<Atom, W, P>, Tile>>,
         mut f: impl FnMut(V, R) -> U,
-    ) -> Fragment<U, PartitionValues<TiledMma<Atom, W, P>, OperandC, Tile>> {
+    ) -> FragmentC<U, TiledMma<Atom, W, P>, Tile> {
         self.map(|v, value| f(value, rows.get(Self::place(v)[0])))
     }
 }
