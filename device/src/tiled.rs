@@ -6,6 +6,7 @@
 //! | read operands from shared memory | [`load_a`], [`load_b`], by [`LdMatrix`], [`LdMatrixTransposed`] or [`ByElement`] |
 //! | multiply what a product left in registers | [`accumulators_as_a`] |
 //! | multiply | [`gemm`], with the instructions of [`sm80`](crate::sm80) or [`UniversalFma`] as the atom |
+//! | multiply tiles in shared memory | [`gemm_shared`], with [`Wgmma`](crate::sm90::Wgmma) as the atom |
 //!
 //! [`TiledCopy`]: cutlet_layout_core::TiledCopy
 //! [`TiledMma`]: cutlet_layout_core::TiledMma
@@ -14,12 +15,14 @@
 mod accumulators_as_a;
 mod copy;
 mod gemm;
+mod gemm_shared;
 mod load;
 mod universal_fma;
 
 pub use accumulators_as_a::accumulators_as_a;
 pub use copy::{CopyInstruction, CpAsync, copy, copy_if};
 pub use gemm::{FragmentC, gemm};
+pub use gemm_shared::{gemm_shared, wait_c};
 pub use load::{
     ByElement, FragmentA, FragmentB, LdMatrix, LdMatrixTransposed, LoadOperands, load_a, load_b,
 };

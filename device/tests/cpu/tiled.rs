@@ -3,11 +3,12 @@
 use cutlet_device::cp_async::{cp_async_commit, cp_async_wait};
 use cutlet_device::fp8::F8E4M3;
 use cutlet_device::sm80::*;
-use cutlet_device::sm90::Wgmma;
+use cutlet_device::sm90::{Accumulator, Wgmma, warpgroup_arrive};
 use cutlet_device::tile::{KMajor, MnMajor, OperandTile};
 use cutlet_device::tiled::*;
 use cutlet_device::{
-    Global, GlobalMut, MmaInstruction, Shared, SharedMemory, Threads, sync_threads, thread_idx,
+    Global, GlobalMut, MmaInstruction, Shared, SharedMemory, Threads, fence_async_shared,
+    sync_threads, thread_idx,
 };
 use cutlet_layout_core::{
     Fixed, InOrder, L, RowMajor, Steps, Tensor, TiledCopy, TiledMma, Width, each,
@@ -212,5 +213,43 @@ fn copies_stop_at_the_edges_of_a_matrix() {
                 assert!(found.is_nan(), "{rows}×{columns}: {row}, {column}");
             }
         }
+    }
+}
+
+#[test]
+fn warpgroups_multiply_tiles_in_shared_memory() {
+    type ProductOfRows = TiledMma<Wgmma<96, bf16, bf16, KMajor, MnMajor>, L!((2, 1):(1, 0))>;
+    type TileC = L!((256, 96):(1@0, 1@1));
+    let value_a = |row: usize, k: usize| small(row * 131 + k * 7);
+    let value_b = |row: usize, k: usize| small(row * 37 + k * 1013 + 5);
+    let c = vec![f32::NAN; 256 * 96];
+    let to = GlobalMut::from_ptr(c.as_ptr().cast_mut());
+    launch(256, 1, 1, || {
+        let mut shared = SharedMemory::new();
+        let a = OperandTile::<bf16, KMajor, 256, 64>::take(&mut shared);
+        let b = OperandTile::<bf16, MnMajor, 96, 64, 64>::take(&mut shared);
+        fill(a, value_a);
+        fill(b, value_b);
+        fence_async_shared();
+        sync_threads();
+        let mma = ProductOfRows::thread_slice(thread_idx().of_block::<Threads<256>>());
+        let mut sums = Accumulator::new_array::<2>();
+        for accumulate in [false, true] {
+            let group = warpgroup_arrive();
+            // SAFETY: the tiles are written, and no thread writes to them again.
+            unsafe { gemm_shared(&group, mma, a, b, &mut sums, accumulate) };
+            group.commit();
+        }
+        // SAFETY: C has as many elements.
+        let c = unsafe { Tensor::new(to, RowMajor::new([256, 96], 96)) };
+        let sums = wait_c::<_, _, _, TileC, 2>(mma, sums);
+        mma.partition_c_in_vectors::<2, _>(c.local_tile::<TileC>((0, 0)))
+            .store(&sums);
+    })
+    .unwrap();
+    for (i, found) in c.iter().enumerate() {
+        let (row, column) = (i / 96, i % 96);
+        let sum: i32 = (0..64).map(|k| value_a(row, k) * value_b(column, k)).sum();
+        assert_eq!(*found, 2.0 * sum as f32, "({row}, {column})");
     }
 }
