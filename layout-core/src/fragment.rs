@@ -100,6 +100,9 @@ product!(A B => B::Of<A::Of<T>>);
 product!(A B C => C::Of<B::Of<A::Of<T>>>);
 product!(A B C D => D::Of<C::Of<B::Of<A::Of<T>>>>);
 product!(A B C D E => E::Of<D::Of<C::Of<B::Of<A::Of<T>>>>>);
+product!(A B C D E F => F::Of<E::Of<D::Of<C::Of<B::Of<A::Of<T>>>>>>);
+product!(A B C D E F G => G::Of<F::Of<E::Of<D::Of<C::Of<B::Of<A::Of<T>>>>>>>);
+product!(A B C D E F G H => H::Of<G::Of<F::Of<E::Of<D::Of<C::Of<B::Of<A::Of<T>>>>>>>>);
 
 /// One `T` for each element of `L`, indexed by value index.
 ///

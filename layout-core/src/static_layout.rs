@@ -37,6 +37,11 @@ use crate::{Basis, FragmentLayout, Int, Layout, composition};
 /// ```
 ///
 /// A layout of a thread's values is a [`FragmentLayout`], too.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no layout that the compiler knows",
+    note = "`L!` writes one, with up to eight modes side by side: `((A, B), (C, D))` has more",
+    note = "a type of your own is one with `impl StaticLayout`, and a `LAYOUT`"
+)]
 pub trait StaticLayout: Copy + 'static {
     /// The layout.
     const LAYOUT: Layout;
@@ -84,6 +89,9 @@ concatenation!(A0 A1);
 concatenation!(A0 A1 A2);
 concatenation!(A0 A1 A2 A3);
 concatenation!(A0 A1 A2 A3 A4);
+concatenation!(A0 A1 A2 A3 A4 A5);
+concatenation!(A0 A1 A2 A3 A4 A5 A6);
+concatenation!(A0 A1 A2 A3 A4 A5 A6 A7);
 
 /// `A ∘ B`, as a type: the [`composition`] of their layouts.
 #[derive(Clone, Copy, Debug)]
@@ -143,10 +151,44 @@ pub const fn compose_coordinates(inner: &Layout, outer: &Layout) -> Layout {
 #[macro_export]
 macro_rules! L {
     (($($s:tt),+ $(,)?) : ($($d:tt $(@ $b:tt)?),+ $(,)?)) => {
-        ($($crate::L!($s : $d $(@ $b)?),)+)
+        $crate::__modes!([] [$($s)+] [$([$d $(@ $b)?])+])
+    };
+    ($s:literal : ($($d:tt)*)) => {
+        compile_error!(concat!(
+            "L!: the stride of the extent `", stringify!($s), "` is `(", stringify!($($d)*), ")`: shape and stride have the \
+             same parentheses"
+        ))
+    };
+    (($($s:tt)*) : $d:tt $(@ $b:tt)?) => {
+        compile_error!(concat!(
+            "L!: the stride of `(", stringify!($($s)*), ")` is `", stringify!($d), "`: shape and stride have the same \
+             parentheses"
+        ))
     };
     ($s:tt : $d:tt @ $b:tt) => { $crate::E<$s, $d, $b> };
     ($s:tt : $d:tt) => { $crate::M<$s, $d> };
+}
+
+/// The tuple of the modes with these extents and strides, one after the other.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __modes {
+    ([$($modes:tt)*] [$s:tt $($shape:tt)*] [[$($d:tt)+] $($stride:tt)*]) => {
+        $crate::__modes!([$($modes)* { $s : $($d)+ }] [$($shape)*] [$($stride)*])
+    };
+    ([$({ $($mode:tt)+ })+] [] []) => { ($($crate::L!($($mode)+),)+) };
+    ([$($modes:tt)*] [$($shape:tt)+] []) => {
+        compile_error!(concat!(
+            "L!: there is no stride for `", stringify!($($shape),+), "`: shape and stride have as many modes, each with \
+             the same parentheses"
+        ))
+    };
+    ([$($modes:tt)*] [] [$([$($stride:tt)+])+]) => {
+        compile_error!(concat!(
+            "L!: there is no extent for `", stringify!($($($stride)+),+), "`: shape and stride have as many modes, each \
+             with the same parentheses"
+        ))
+    };
 }
 
 /// Calls `f(v)` for every index `v` of `L`'s domain. On a GPU the loop is fully unrolled.
