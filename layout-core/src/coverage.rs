@@ -46,6 +46,30 @@ pub(crate) const fn assert_at_most_once<C: ThreadValue>() {
     }
 }
 
+/// Panics if `C` reaches beyond a tensor of these extents, if they are known.
+#[track_caller]
+pub(crate) const fn assert_within<C: ThreadValue>(extents: Option<Extents>) {
+    let Some(extents) = extents else { return };
+    let reached = reached(&<(C::Thr, C::Val)>::LAYOUT);
+    let mut direction = 0;
+    while direction < DIRECTIONS {
+        if reached[direction] > extents[direction] {
+            let mut text = Text::new();
+            text.str("partition: the thread-value layout reaches over ")
+                .number(reached[direction]);
+            text.str(match direction {
+                0 => " rows",
+                1 => " columns",
+                _ => " places along another direction",
+            });
+            text.str(" of a tile that has ").number(extents[direction]);
+            text.str(": use fewer threads or values, or smaller strides");
+            panic!("{}", text.as_str());
+        }
+        direction += 1;
+    }
+}
+
 /// Panics unless a thread layout of so many threads is that of the `counted` threads, if their number is known.
 #[track_caller]
 pub(crate) const fn assert_threads(of_layout: usize, counted: Option<u32>) {
@@ -517,6 +541,15 @@ mod tests {
             "partition: value 0 of thread 3 is at (0,3), outside a tile of 2×3: use fewer threads or values, smaller \
              strides, or a larger tile"
         );
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "partition: the thread-value layout reaches over 4 columns of a tile that has 2: use fewer threads or \
+                    values, or smaller strides"
+    )]
+    fn a_layout_beyond_a_tile_is_refused_in_words() {
+        super::assert_within::<crate::Tv<crate::L!(2:1@0), crate::L!(4:1@1)>>(Some([2, 2, 1, 1]));
     }
 
     #[test]

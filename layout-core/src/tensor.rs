@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use crate::coverage::{assert_at_most_once, assert_exact, assert_threads};
+use crate::coverage::{assert_at_most_once, assert_exact, assert_threads, assert_within};
 use crate::inner::{Bound, Gather, Inner, MatrixInner, RowIndex, coordinate as value_coordinate};
 use crate::partition::AccessWidth;
 use crate::tile::{Extents, matrix_extents};
@@ -172,6 +172,7 @@ impl<E: Engine, I: Inner, T: KnownExtent> Tensor<E, I, T> {
     #[inline(always)]
     pub fn partition_partial<C: ThreadValue>(&self, thr: impl ThreadIndex) -> Partition<E, I, C> {
         const { assert_at_most_once::<C>() }
+        const { assert_within::<C>(I::EXTENTS) }
         self.partition_broadcast(thr)
     }
 
@@ -191,6 +192,8 @@ impl<E: Engine, I: Inner, T: KnownExtent> Tensor<E, I, T> {
     /// ```
     #[inline(always)]
     pub fn partition_broadcast<C: ThreadValue>(&self, thr: impl ThreadIndex) -> Partition<E, I, C> {
+        // Here, so that an error names the line of the caller.
+        const { assert_within::<C>(I::EXTENTS) }
         let thr = thread_of::<C, _>(thr);
         let offset = self.inner.partition::<C::Thr, C::Val>(self.offset, thr);
         let bound = self.inner.bind::<C::Val>(offset);
