@@ -4,7 +4,7 @@
 //! | topic | types |
 //! |---|---|
 //! | which tiles a block computes | [`PersistentTileScheduler`], [`StreamKTileScheduler`], [`GroupedTileScheduler`], [`WorkTile`], [`Splits`], [`Cluster`] |
-//! | stages of tiles in shared memory | [`Pipeline`], [`CopyProducer`], [`Stages`], [`TileRing`], [`VectorRing`] |
+//! | stages of tiles in shared memory | [`Pipeline`], [`CpAsyncPipeline`], [`CopyProducer`], [`Stages`], [`TileRing`], [`VectorRing`] |
 //! | ping-pong consumers | [`OrderedBarrier`] |
 //! | one value of all threads of a block | [`BlockReduce`] |
 //! | adding partial accumulators | [`ClusterReduce`] in distributed shared memory, [`Fixup`] in global memory |
@@ -16,6 +16,7 @@ mod block_reduce;
 mod cluster_reduce;
 mod cluster_shape;
 mod copy_producer;
+mod cp_async_pipeline;
 mod fixup;
 mod fragment_words;
 mod groups;
@@ -33,6 +34,7 @@ pub use block_reduce::BlockReduce;
 pub use cluster_reduce::{ClusterReduce, DsmemBuffer, DsmemReceiver, DsmemSender};
 pub use cluster_shape::{Cluster, ClusterShape, DynamicCluster};
 pub use copy_producer::CopyProducer;
+pub use cp_async_pipeline::CpAsyncPipeline;
 pub use fixup::{ArrivalCounters, Fixup};
 pub use groups::{Group, GroupedTileScheduler, Groups, SizesAre};
 pub use ordered_barrier::OrderedBarrier;

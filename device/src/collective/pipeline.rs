@@ -182,6 +182,11 @@ impl<S: StageCount> Cursor<S> {
 pub struct StageIdx(u32);
 
 impl StageIdx {
+    #[inline(always)]
+    pub(super) const fn new(stage: u32) -> Self {
+        Self(stage)
+    }
+
     /// The index as a number, for code below tiles.
     #[inline(always)]
     pub const fn get(self) -> u32 {

@@ -25,6 +25,7 @@ mod sm90 {
 mod collective {
     mod block_reduce;
     mod cluster_reduce;
+    mod cp_async_pipeline;
     mod fixup;
     mod pipeline;
     mod sm_affinity;
