@@ -1,8 +1,12 @@
 //! Launches kernels with instructions that no kernel of the library has, on the CPU and on a GPU if there is one, and
 //! compares them with plain loops.
 
+mod approximations;
 mod boxes;
 mod chained;
+mod column_sums;
+mod flags;
+mod reductions;
 mod register_operand;
 
 use cutlet_host::Device;
