@@ -12,7 +12,7 @@ use crate::{Buffer, Result, Stream, View, ViewMut};
 /// A value that can be written in a launch for a kernel parameter of type `P`.
 ///
 /// `&Buffer<T>` and [`View<T>`](View) stand for [`Global<T>`](Global), `&mut Buffer<T>` and
-/// [`ViewMut<T>`](ViewMut) for [`GlobalMut<T>`](GlobalMut), and plain data for itself.
+/// [`ViewMut<T>`](ViewMut) for [`GlobalMut<T>`](GlobalMut), and plain data and `bool` for themselves.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be passed for a kernel parameter of type `{P}`",
     label = "the kernel takes `{P}` here",
