@@ -1,8 +1,8 @@
 //! Approximations of functions by the GPU's instructions for them.
 //!
-//! The error bounds are those of the PTX ISA. On the CPU, the functions are those of the standard library, which are more
-//! exact. A GPU *flushes* subnormal arguments and results (of less than 2^-126) to 0 of the same sign, except where a
-//! function says otherwise. The CPU does not.
+//! The error bounds are those of the PTX ISA. On the CPU, the functions are those of the standard library, which are
+//! more exact. A GPU *flushes* subnormal arguments and results (of less than 2^-126) to 0 of the same sign, except
+//! where a function says otherwise. The CPU does not.
 
 macro_rules! approximate {
     ($($(#[$docs:meta])* $name:ident = $instruction:literal, |$x:ident| $cpu:expr;)*) => {$(
@@ -31,8 +31,8 @@ approximate! {
     /// `2` to the power of `x`, with an error of at most 2 units in the last place. A GPU flushes subnormal numbers
     /// (`ex2.approx.ftz`).
     exp2_approx = "ex2.approx.ftz.f32", |x| x.exp2();
-    /// The logarithm of `x` to the base 2. The error is at most 2^-22: absolute from 1/2 to 2, and relative elsewhere. A
-    /// GPU flushes subnormal numbers (`lg2.approx.ftz`), so that their logarithm is minus infinity.
+    /// The logarithm of `x` to the base 2. The error is at most 2^-22: absolute from 1/2 to 2, and relative elsewhere.
+    /// A GPU flushes subnormal numbers (`lg2.approx.ftz`), so that their logarithm is minus infinity.
     log2_approx = "lg2.approx.ftz.f32", |x| x.log2();
     /// The reciprocal `1 / x`, with an error of at most 1 unit in the last place. A GPU flushes subnormal numbers
     /// (`rcp.approx.ftz`): the result is infinite for a subnormal `x`, and 0 for an `x` above 2^126.
@@ -40,11 +40,11 @@ approximate! {
     /// The square root of `x`, with a relative error of at most 2^-23. A GPU flushes subnormal numbers
     /// (`sqrt.approx.ftz`).
     sqrt_approx = "sqrt.approx.ftz.f32", |x| x.sqrt();
-    /// `1 / sqrt(x)`, with a relative error of at most 2^-22.9. A GPU flushes subnormal numbers (`rsqrt.approx.ftz`), for
-    /// which the result is infinite.
+    /// `1 / sqrt(x)`, with a relative error of at most 2^-22.9. A GPU flushes subnormal numbers (`rsqrt.approx.ftz`):
+    /// the result is infinite for a subnormal `x`.
     rsqrt_approx = "rsqrt.approx.ftz.f32", |x| x.sqrt().recip();
-    /// The sine of `x` in radians. The absolute error is at most 2^-20.5 from -2π to 2π, and 2^-14.7 from -100π to 100π.
-    /// It has no bound beyond. A GPU flushes subnormal numbers (`sin.approx.ftz`).
+    /// The sine of `x` in radians. The absolute error is at most 2^-20.5 from -2π to 2π, and 2^-14.7 from -100π to
+    /// 100π. It has no bound beyond. A GPU flushes subnormal numbers (`sin.approx.ftz`).
     sin_approx = "sin.approx.ftz.f32", |x| x.sin();
     /// The cosine of `x` in radians, with the errors of [`sin_approx`] (`cos.approx.ftz`).
     cos_approx = "cos.approx.ftz.f32", |x| x.cos();
@@ -71,8 +71,8 @@ pub fn exp_approx(x: f32) -> f32 {
 
 /// The natural logarithm of `x`: [`log2_approx`] of `x`, times `ln(2)`.
 ///
-/// The error is at most 2^-22 absolute from 1/2 to 2, and 2^-21.6 relative elsewhere. Of subnormal numbers, a GPU returns
-/// minus infinity.
+/// The error is at most 2^-22 absolute from 1/2 to 2, and 2^-21.6 relative elsewhere. Of subnormal numbers, a GPU
+/// returns minus infinity.
 #[inline(always)]
 pub fn ln_approx(x: f32) -> f32 {
     log2_approx(x) * core::f32::consts::LN_2

@@ -4,8 +4,8 @@ use crate::DeviceData;
 
 /// A type that a kernel takes by value or in place: any [`DeviceData`], and `bool`.
 ///
-/// A launch passes a value of exactly this type, so a `bool` is `true` or `false`. It cannot be an element of a buffer or
-/// a field of device data, because memory may hold any byte.
+/// A launch passes a value of exactly this type, so a `bool` is `true` or `false`. It cannot be an element of a buffer
+/// or a field of device data, because memory may hold any byte.
 ///
 /// ```
 /// use cutlet_device::{GlobalMut, kernel, thread_idx};
@@ -19,7 +19,10 @@ use crate::DeviceData;
 ///     // SAFETY: as promised by the caller.
 ///     unsafe { x.store(at, factor * x.load(at)) };
 /// }
-/// # let spec = cutlet_simt::LaunchSpec { kernel: "negate", grid: [1; 3], block: [32, 1, 1], cluster: 1, shared_bytes: 0, overlap_previous: false };
+/// # let spec = cutlet_simt::LaunchSpec {
+/// #     kernel: "negate", grid: [1; 3], block: [32, 1, 1], cluster: 1, shared_bytes: 0,
+/// #     overlap_previous: false,
+/// # };
 /// # let mut values = [3.0f32; 32];
 /// # let x = GlobalMut::from_ptr(values.as_mut_ptr());
 /// # cutlet_simt::launch(&spec, &|| unsafe { negate.body().unwrap()((x, true)) }).unwrap();

@@ -1,20 +1,23 @@
-//! Reductions over the lanes of a warp, or of equal parts of it: sums, extremes, and operations of one's own. Every lane
-//! gets the result.
+//! Reductions over the lanes of a warp, or of equal parts of it: sums, extremes, and operations of one's own. Every
+//! lane gets the result.
 
 use crate::{Shuffle, WARP_SIZE, shfl_xor};
 
 /// Part of a warp: `LANES` lanes with consecutive indices, from a multiple of `LANES` on. `LANES` is 1, 2, 4, 8, 16 or
 /// 32.
 ///
-/// Its functions reduce the values of its lanes to one, which every lane gets. All lanes of the *warp* call them together.
-/// If the block's size is not a multiple of `LANES`, the results of the last part are meaningless.
+/// Its functions reduce the values of its lanes to one, which every lane gets. All lanes of the *warp* call them
+/// together. If the block's size is not a multiple of `LANES`, the results of the last part are meaningless.
 ///
 /// The order of the operations does not depend on the run.
 ///
 /// ```
 /// use cutlet_device::{LogicalWarp, lane_idx};
 ///
-/// # let spec = cutlet_simt::LaunchSpec { kernel: "example", grid: [1; 3], block: [32, 1, 1], cluster: 1, shared_bytes: 0, overlap_previous: false };
+/// # let spec = cutlet_simt::LaunchSpec {
+/// #     kernel: "example", grid: [1; 3], block: [32, 1, 1], cluster: 1, shared_bytes: 0,
+/// #     overlap_previous: false,
+/// # };
 /// # cutlet_simt::launch(&spec, &|| {
 /// // In a kernel: four lanes share a row of accumulators.
 /// let lane = lane_idx().get();
@@ -126,13 +129,16 @@ pub(crate) fn butterfly<T: Shuffle>(value: T, lanes: u32, combine: impl Fn(T, T)
     combined
 }
 
-/// The sum of the values of all lanes of the warp: [`LogicalWarp::sum`] of 32 lanes. From sm_80 on, it is one instruction
-/// for integers of 32 bits.
+/// The sum of the values of all lanes of the warp: [`LogicalWarp::sum`] of 32 lanes. From sm_80 on, it is one
+/// instruction for integers of 32 bits.
 ///
 /// ```
 /// use cutlet_device::{lane_idx, warp_max, warp_reduce, warp_sum};
 ///
-/// # let spec = cutlet_simt::LaunchSpec { kernel: "example", grid: [1; 3], block: [32, 1, 1], cluster: 1, shared_bytes: 0, overlap_previous: false };
+/// # let spec = cutlet_simt::LaunchSpec {
+/// #     kernel: "example", grid: [1; 3], block: [32, 1, 1], cluster: 1, shared_bytes: 0,
+/// #     overlap_previous: false,
+/// # };
 /// # cutlet_simt::launch(&spec, &|| {
 /// // In a kernel:
 /// let lane = lane_idx().get();

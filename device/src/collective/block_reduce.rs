@@ -41,7 +41,10 @@ use crate::{
 /// }
 ///
 /// assert_eq!(rms_norm.bounds().shared_bytes(), 2 * 8 * 4);
-/// # let spec = cutlet_simt::LaunchSpec { kernel: "rms_norm", grid: [1; 3], block: [256, 1, 1], cluster: 1, shared_bytes: 64, overlap_previous: false };
+/// # let spec = cutlet_simt::LaunchSpec {
+/// #     kernel: "rms_norm", grid: [1; 3], block: [256, 1, 1], cluster: 1, shared_bytes: 64,
+/// #     overlap_previous: false,
+/// # };
 /// # let (from, mut to) = ([2.0f32; 256], [0.0f32; 256]);
 /// # let (x, y) = (Global::from_ptr(from.as_ptr()), GlobalMut::from_ptr(to.as_mut_ptr()));
 /// # cutlet_simt::launch(&spec, &|| unsafe { rms_norm.body().unwrap()((x, y)) }).unwrap();

@@ -1,7 +1,7 @@
 //! The pipeline over `cp.async`: a ring of shared-memory stages that all threads of a block fill and read together.
 //!
-//! [`Pipeline`](super::Pipeline) is its sibling for Hopper's roles, with mbarriers. This one needs no memory of its own:
-//! each thread waits for its own copies, and then meets the others at the block's barrier.
+//! [`Pipeline`](super::Pipeline) is its sibling for Hopper's roles, with mbarriers. This one needs no memory of its
+//! own: each thread waits for its own copies, and then meets the others at the block's barrier.
 
 use core::marker::PhantomData;
 
@@ -9,8 +9,8 @@ use super::{StageCount, StageIdx};
 use crate::cp_async::{cp_async_commit, cp_async_wait};
 use crate::sync_threads;
 
-/// A ring of `S` stages, 2 to 8, that the threads of a block fill by [`cp_async`](crate::cp_async) ahead of reading them.
-/// Each thread has its own `CpAsyncPipeline`, and all threads of the block make the same calls.
+/// A ring of `S` stages, 2 to 8, that the threads of a block fill by [`cp_async`](crate::cp_async) ahead of reading
+/// them. Each thread has its own `CpAsyncPipeline`, and all threads of the block make the same calls.
 ///
 /// [`AHEAD`](Self::AHEAD) stages are filled first. Then each turn waits for a stage, fills the one that the turn before
 /// has read, and computes:
@@ -68,14 +68,17 @@ use crate::sync_threads;
 /// # #[repr(align(16))]
 /// # struct Aligned([f32; 128 * 100]);
 /// # let (from, mut to) = (Aligned(core::array::from_fn(|i| (i % 128) as f32)), [0.0f32; 128]);
-/// # let spec = cutlet_simt::LaunchSpec { kernel: "column_sums", grid: [1; 3], block: [128, 1, 1], cluster: 1, shared_bytes: 3 * 8192, overlap_previous: false };
+/// # let spec = cutlet_simt::LaunchSpec {
+/// #     kernel: "column_sums", grid: [1; 3], block: [128, 1, 1], cluster: 1, shared_bytes: 3 * 8192,
+/// #     overlap_previous: false,
+/// # };
 /// # let (x, sums) = (Global::from_ptr(from.0.as_ptr()), GlobalMut::from_ptr(to.as_mut_ptr()));
 /// # cutlet_simt::launch(&spec, &|| unsafe { column_sums.body().unwrap()((100, x, sums)) }).unwrap();
 /// # assert_eq!(to, core::array::from_fn(|i| 100.0 * i as f32));
 /// ```
 ///
-/// A loop that reads the next stage's operands while it computes calls `wait` in its last step, and fills the free stage
-/// in a later step of the next turn.
+/// A loop that reads the next stage's operands while it computes calls `wait` in its last step, and fills the free
+/// stage in a later step of the next turn.
 ///
 /// A wrong order of calls panics on the CPU backend. A GPU does not check it.
 #[derive(Debug)]
@@ -127,8 +130,8 @@ impl<S: StageCount> CpAsyncPipeline<S> {
         StageIdx::new(stage)
     }
 
-    /// Closes the group of the thread's copies to the stage that was acquired last. The group may be empty: a loop fills
-    /// stages until its end, though there is nothing left to copy.
+    /// Closes the group of the thread's copies to the stage that was acquired last. The group may be empty: a loop
+    /// fills stages until its end, though there is nothing left to copy.
     ///
     /// # Panics
     /// On the CPU, if no stage was acquired.
@@ -139,8 +142,8 @@ impl<S: StageCount> CpAsyncPipeline<S> {
         cp_async_commit();
     }
 
-    /// Waits until all threads' copies to the next stage have arrived, and returns the stage, which all threads may read
-    /// until their next `wait`. All threads of the block meet here, so the stage that was read before is free.
+    /// Waits until all threads' copies to the next stage have arrived, and returns the stage, which all threads may
+    /// read until their next `wait`. All threads of the block meet here, so the stage that was read before is free.
     ///
     /// # Panics
     /// On the CPU, if fewer than [`AHEAD`](Self::AHEAD) stages are filled: the copies might not have arrived.
@@ -248,8 +251,8 @@ mod imp {
             let filled = self.committed - self.waited;
             assert!(
                 filled >= ahead,
-                "wait: {filled} stages are filled, and a wait needs {ahead}: acquire and commit a stage in each turn, also \
-                 when nothing is left to copy"
+                "wait: {filled} stages are filled, and a wait needs {ahead}: acquire and commit a stage in each turn, \
+                 also when nothing is left to copy"
             );
             self.waited += 1;
         }

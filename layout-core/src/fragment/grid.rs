@@ -85,8 +85,8 @@ const fn direction(layout: &Layout, leaf: usize) -> usize {
 
 /// A thread's values by row and column.
 ///
-/// `m` counts the rows in which the thread has values, and `n` their columns, each from 0 in the order of the layout. So
-/// loops over rows and columns need not know how an instruction arranges its accumulators:
+/// `m` counts the rows in which the thread has values, and `n` their columns, each from 0 in the order of the layout.
+/// So loops over rows and columns need not know how an instruction arranges its accumulators:
 ///
 /// ```
 /// use cutlet_layout_core::{Fragment, L};
