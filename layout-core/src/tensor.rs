@@ -476,7 +476,7 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
 
 impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
     /// Calls `f(from, to, count)` for each access: where it begins in this partition and in `to`,
-    /// and how many of its values exist in both, which come first. For copies by instructions
+    /// and how many of its values exist in this one, which come first. For copies by instructions
     /// of their own, such as `cp.async`.
     ///
     /// ```
@@ -500,6 +500,22 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
     /// ```
     #[inline(always)]
     pub fn each_access<F: Engine, J: Inner>(
+        &self,
+        to: &Partition<F, J, C>,
+        mut f: impl FnMut(E, F, u32),
+    ) {
+        const { Self::WIDTH_FITS }
+        const { Partition::<F, J, C>::WIDTH_FITS }
+        each::<Accesses<C::Val, C::Width>>(|nth| {
+            let v = nth * Self::WIDTH;
+            let from = self.engine.offset(self.bound.index(v));
+            let to = to.engine.offset(to.bound.index(v));
+            f(from, to, self.bound.count(v, Self::WIDTH));
+        });
+    }
+    /// [`each_access`](Self::each_access), with how many of its values exist in both partitions.
+    #[inline(always)]
+    pub fn each_access_in_both<F: Engine, J: Inner>(
         &self,
         to: &Partition<F, J, C>,
         mut f: impl FnMut(E, F, u32),

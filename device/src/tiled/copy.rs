@@ -110,7 +110,7 @@ pub fn copy<E, F, I, J, Atom, Threads, Values, Tile>(
     Atom: CopyInstruction<E, F>,
     CopyPartition<TiledCopy<Atom, Threads, Values>, Tile>: ThreadValue,
 {
-    from.each_access(to, |from, to, count| {
+    from.each_access_in_both(to, |from, to, count| {
         // SAFETY: the tensors' creators promised their elements, and that vectors are aligned.
         unsafe { Atom::copy(from, to, count) }
     });

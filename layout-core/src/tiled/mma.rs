@@ -223,11 +223,11 @@ pub type PartitionB<T, Tile> = Partition<T, OperandB, Tile, 1>;
 /// Thread-value layout of an M×N tile of C, of which an access moves `WIDTH` values.
 pub type PartitionC<T, Tile, const WIDTH: usize = 1> = Partition<T, OperandC, Tile, WIDTH>;
 
-/// The threads of a [`Partition`].
+/// The threads of a [`PartitionA`], [`PartitionB`] or [`PartitionC`].
 #[derive(Clone, Copy, Debug)]
 pub struct PartitionThreads<T, Operand, Tile>(PhantomData<(T, Operand, Tile)>);
 
-/// A thread's values of a [`Partition`]: those of an atom, then the repeats along the rows, then those along the columns.
+/// A thread's values of a [`PartitionA`], [`PartitionB`] or [`PartitionC`]: those of an atom, then the repeats along the rows, then those along the columns.
 #[derive(Clone, Copy, Debug)]
 pub struct PartitionValues<T, Operand, Tile>(PhantomData<(T, Operand, Tile)>);
 
