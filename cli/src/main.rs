@@ -15,6 +15,7 @@ mod measure;
 mod normal;
 mod output;
 mod progress;
+mod ptx;
 mod python;
 mod rows;
 mod scatter;
@@ -44,6 +45,7 @@ Examples:
   cutlet gemm --m 512 --n 512 --k 512 --check     a product, timed and compared with f64
   cutlet bench gemm --suite square --dtype bf16   against cuBLASLt, as a page with plots
   cutlet layout 'zipped_divide((_8,_6):(_1,_8), <_4,_2>)'
+  cutlet ptx                                      in a package with kernels: their registers, spills and hot loops
 
 Without a GPU, kernels run on the CPU: results are right, and times say nothing about a GPU.
 
@@ -54,6 +56,7 @@ Environment variables:
   CUTLET_TUNING                  a file of `cutlet tune`, which decides between kernels
   CUTLET_RECORD                  a file for the GEMMs that a program runs; `cutlet tune --recorded` reads it
   CUTLET_RUSTC                   the rustc that compiles kernels
+  CUTLET_PTXAS, CUTLET_NVDISASM  NVIDIA's assembler and disassembler
   CUTLET_SIMT_WATCHDOG_SECONDS   when a kernel without progress ends on the CPU; 60 by default, 0 is never
   CUTLET_SIMT_RACES              whether races are looked for on the CPU: 0 or 1
   NO_COLOR                       no progress is drawn
@@ -68,6 +71,7 @@ enum Command {
     Bench(bench::BenchArgs),
     Tune(tune::TuneArgs),
     Layout(layout::LayoutArgs),
+    Ptx(ptx::PtxArgs),
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
     Man(man::ManArgs),
@@ -83,6 +87,7 @@ impl Command {
             Command::Bench(args) => *args.output(),
             Command::Tune(args) => args.output,
             Command::Layout(args) => args.output,
+            Command::Ptx(args) => args.output,
             Command::Doctor(args) => args.output,
             Command::Completions(_) | Command::Man(_) => Output::default(),
         }
@@ -117,6 +122,7 @@ fn run(command: &Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
         Command::Bench(args) => bench::run(args),
         Command::Tune(args) => tune::run(args),
         Command::Layout(args) => layout::run(args),
+        Command::Ptx(args) => ptx::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),
         Command::Man(args) => man::run(args, Cli::command()),

@@ -17,6 +17,9 @@ use crate::{complete, families, leftovers, library, limits, shipped};
 /// Variable that asks for line information if it is `1`.
 const LINE_INFO_VARIABLE: &str = "CUTLET_LINE_INFO";
 
+/// Variable of the package's own code that names the folder of its PTX.
+const FOLDER_VARIABLE: &str = "CUTLET_PTX_FOLDER";
+
 /// The oldest target that all compilers know: that of Rust 1.97.
 const OLDEST: u32 = 70;
 
@@ -146,6 +149,10 @@ impl Builder {
             Some(folder) => self.read_shipped(&folder, &package.name)?,
             None => self.compile(&package, &out)?,
         };
+        // `cutlet ptx` reads it from cargo's messages, and `cargo build -vv` shows it.
+        if let Some(folder) = built.modules().first().and_then(|it| it.path.parent()) {
+            println!("cargo::rustc-env={FOLDER_VARIABLE}={}", folder.display());
+        }
         let packed = pack(&built, &out.join("packed"))?;
         let source = library::source(&built, &packed, &self.device_crate);
         library::write_if_changed(&out.join("ptx.rs"), &source)?;

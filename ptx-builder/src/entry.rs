@@ -4,6 +4,10 @@ use std::fmt::Write;
 
 use crate::metadata::KernelInfo;
 
+/// Begins a comment line with the bytes of shared memory that each launch gives a block. PTX has no directive for them,
+/// and `cutlet ptx` shows them.
+const SHARED: &str = "// cutlet-shared ";
+
 /// The entry's text with the directives that its kernel asks for.
 pub(crate) fn with_bounds(entry: &str, kernel: &KernelInfo) -> Result<String, String> {
     let broken = |what: &str| format!("the entry `{}` {what}", kernel.entry);
@@ -46,6 +50,9 @@ pub(crate) fn with_bounds(entry: &str, kernel: &KernelInfo) -> Result<String, St
     if kernel.cluster > 1 {
         let _ = writeln!(out, ".reqnctapercluster {}, 1, 1", kernel.cluster);
     }
+    if kernel.shared_bytes != 0 {
+        let _ = writeln!(out, "{SHARED}{}", kernel.shared_bytes);
+    }
     out.push_str(entry[close + 1..].trim_start());
     Ok(out)
 }
@@ -78,14 +85,14 @@ mod tests {
 
     fn kernel(line_end: &str) -> KernelInfo {
         let line = format!(
-            "// cutlet-kernel entry=mapped family=mine::a shared=0 arch=- also=- {line_end}"
+            "// cutlet-kernel entry=mapped family=mine::a arch=- also=- {line_end}"
         );
         KernelInfo::parse(&line).unwrap().unwrap()
     }
 
     #[test]
-    fn bounds_cluster_and_alignment_are_written() {
-        let kernel = kernel("maxntid=384 minnctapersm=1 cluster=2 params=8:8,128:64");
+    fn bounds_cluster_shared_memory_and_alignment_are_written() {
+        let kernel = kernel("maxntid=384 minnctapersm=1 cluster=2 shared=1024 params=8:8,128:64");
         assert_eq!(
             with_bounds(ENTRY, &kernel).unwrap(),
             ".visible .entry mapped(
@@ -95,6 +102,7 @@ mod tests {
 .maxntid 384, 1, 1
 .minnctapersm 1
 .reqnctapercluster 2, 1, 1
+// cutlet-shared 1024
 {
 	ret;
 
@@ -104,7 +112,7 @@ mod tests {
 
     #[test]
     fn what_is_not_asked_for_is_not_written() {
-        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 params=8:8,128:16");
+        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 shared=0 params=8:8,128:16");
         let text = with_bounds(ENTRY, &kernel).unwrap();
         assert!(text.contains(".maxntid 32, 1, 1\n{"), "{text}");
         assert!(text.contains(".align 16"), "{text}");
@@ -112,7 +120,7 @@ mod tests {
 
     #[test]
     fn the_alignment_of_memory_pointed_to_stays() {
-        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 params=8:8");
+        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 shared=0 params=8:8");
         let entry = ".visible .entry mapped(\n\t.param .u64 .ptr .align 1 mapped_param_0\n)\n{\n}";
         let text = with_bounds(entry, &kernel).unwrap();
         assert!(
@@ -123,7 +131,7 @@ mod tests {
 
     #[test]
     fn an_entry_without_parameters_gets_bounds() {
-        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 params=");
+        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 shared=0 params=");
         let text = with_bounds(".visible .entry mapped(\n\n)\n{\n\tret;\n}", &kernel).unwrap();
         assert_eq!(
             text,
@@ -133,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_parameter_too_few_is_an_error() {
-        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 params=8:8");
+        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 shared=0 params=8:8");
         let error = with_bounds(ENTRY, &kernel).unwrap_err();
         assert!(
             error.contains("has 2 parameters, but its kernel has 1"),

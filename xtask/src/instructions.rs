@@ -1,13 +1,16 @@
 //! Assembles every instruction of the device crate. They are texts in the source, so only an assembler finds a mistake
 //! in them.
 
+use cutlet_machine_code::{
+    Ptxas,
+    assembly::{self, Assembled},
+};
 use cutlet_ptx_builder::BuiltModule;
 
 use crate::{
-    assembly::{self, Assembled, FEW_GPUS},
+    gpus::{self, FEW_GPUS},
     kernel_package::{Formats, INSTRUCTIONS},
     process::Outcome,
-    ptxas::Ptxas,
     workspace::target_dir,
 };
 
@@ -19,13 +22,14 @@ pub fn assemble(ptxas: &Ptxas) -> Outcome {
     assembly::assemble(
         ptxas,
         built.modules(),
-        FEW_GPUS,
+        |target| gpus::of(target, FEW_GPUS),
         &folder,
         |module, assembled| {
             let found = assembled.iter().filter_map(|one| complaint(module, one));
             faults.extend(found);
         },
-    )?;
+    )
+    .map_err(|error| error.to_string())?;
     if faults.is_empty() {
         println!(
             "\n{} modules with every instruction of the device crate: no errors, no warnings",
@@ -45,9 +49,9 @@ pub fn assemble(ptxas: &Ptxas) -> Outcome {
 const SHOWN: usize = 6;
 
 /// The assembler's complaint about a module.
-fn complaint(module: &BuiltModule, assembled: &Assembled) -> Option<String> {
+fn complaint(module: &BuiltModule, assembled: &Assembled<'_>) -> Option<String> {
     let fault = match &assembled.report {
-        Err(error) => error.clone(),
+        Err(error) => error.to_string(),
         Ok(report) if !report.warnings.is_empty() => report.warnings.join("\n"),
         Ok(report) if report.entries.is_empty() => "ptxas saw no entry in it".to_owned(),
         Ok(_) => return None,

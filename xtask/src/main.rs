@@ -4,7 +4,6 @@
 
 mod archive;
 mod arm;
-mod assembly;
 mod barriers;
 mod ci;
 mod combinations;
@@ -12,26 +11,25 @@ mod cuda_toolkit;
 mod debian;
 mod demo;
 mod examples;
+mod fetched;
 mod first_program;
+mod gpus;
 mod hot_loop;
 mod instructions;
 mod kernel_package;
 mod licences;
 mod lint_kernels;
 mod nightly;
-mod nvdisasm;
 mod package;
 mod playground;
 mod process;
 mod ptx;
-mod ptxas;
 mod release;
 mod rust_releases;
 mod rust_std;
 mod sanitizers;
 mod setup;
 mod test;
-mod wheel;
 mod workspace;
 
 use std::process::ExitCode;

@@ -19,16 +19,8 @@ pub fn root() -> PathBuf {
 
 /// The cargo that runs xtask, started in the repository's root with the arguments of `line`.
 pub fn cargo(line: &str) -> Command {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut command = Command::new(program);
+    let mut command = cutlet_machine_code::cargo::cargo();
     command.args(line.split_whitespace()).current_dir(root());
-    // cargo describes the running package (xtask) in these variables. They do not concern the nested cargo.
-    for (name, _) in std::env::vars_os() {
-        let text = name.to_string_lossy();
-        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
-            command.env_remove(name);
-        }
-    }
     command
 }
 

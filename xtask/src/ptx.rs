@@ -3,16 +3,19 @@
 
 use std::{collections::BTreeMap, path::Path};
 
+use cutlet_machine_code::{
+    Nvdisasm, Ptxas, Usage,
+    assembly::{self, Assembled},
+};
 use cutlet_ptx_builder::{Built, BuiltModule, Toolchain};
 
 use crate::{
-    assembly::{self, ALL_GPUS, Assembled, FEW_GPUS, PORTABLE},
     barriers::{Barriers, Record},
+    fetched,
+    gpus::{self, ALL_GPUS, FEW_GPUS, PORTABLE},
     hot_loop, instructions,
     kernel_package::{Formats, KERNELS},
-    nvdisasm::Nvdisasm,
     process::Outcome,
-    ptxas::{Ptxas, Usage},
     workspace::target_dir,
 };
 
@@ -64,7 +67,10 @@ fn barriers(built: &Built, texts: &[String]) -> Barriers {
 }
 
 fn check(formats: Formats, portable: &[&str]) -> Outcome {
-    let (ptxas, nvdisasm) = (Ptxas::get()?, Nvdisasm::get()?);
+    let (ptxas, nvdisasm) = (
+        fetched::program(Ptxas::get)?,
+        fetched::program(Nvdisasm::get)?,
+    );
     instructions::assemble(&ptxas)?;
     let built = KERNELS.build(formats)?;
     let texts = texts(&built)?;
@@ -86,7 +92,7 @@ fn check(formats: Formats, portable: &[&str]) -> Outcome {
     assembly::assemble(
         &ptxas,
         built.modules(),
-        portable,
+        |target| gpus::of(target, portable),
         &folder,
         |module, assembled| {
             let text = texts.next().map_or("", String::as_str);
@@ -96,7 +102,8 @@ fn check(formats: Formats, portable: &[&str]) -> Outcome {
                 with_wgmma.extend(made.map(|one| one.cubin));
             }
         },
-    )?;
+    )
+    .map_err(|error| error.to_string())?;
     println!(
         "\n{:<32} {:>18} {:>6}",
         "loop with wgmma of", "its instructions", "wgmma"
@@ -136,7 +143,7 @@ struct Findings {
 
 impl Findings {
     /// Checks a module's text and machine code, and prints what its entries use.
-    fn check(&mut self, module: &BuiltModule, text: &str, assembled: &[Assembled]) {
+    fn check(&mut self, module: &BuiltModule, text: &str, assembled: &[Assembled<'_>]) {
         let BuiltModule { family, target, .. } = module;
         let of_module = |fault: String| format!("{family} for {target}: {fault}");
         self.faults.extend(slow_lines(text).map(of_module));
@@ -148,7 +155,7 @@ impl Findings {
             let of_gpu = |fault: &str| format!("{}: {fault}", assembly::describe(module, gpu));
             let report = match report {
                 Err(error) => {
-                    self.faults.push(of_gpu(error));
+                    self.faults.push(of_gpu(&error.to_string()));
                     continue;
                 }
                 Ok(report) => report,
@@ -179,7 +186,7 @@ impl Findings {
 
     /// Disassembles a cubin with `wgmma` into a listing beside it, and prints its loops with `wgmma`.
     fn disassemble(&mut self, nvdisasm: &Nvdisasm, cubin: &Path) -> Outcome {
-        let text = nvdisasm.list(cubin)?;
+        let text = nvdisasm.list(cubin).map_err(|error| error.to_string())?;
         let listing = cubin.with_extension("sass");
         std::fs::write(&listing, &text)
             .map_err(|error| format!("cannot write {}: {error}", listing.display()))?;

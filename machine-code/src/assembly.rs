@@ -1,31 +1,15 @@
-//! Assembles PTX modules for every GPU that they are meant for, several at a time.
+//! Assembles PTX modules, several at a time.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    sync::{
-        atomic::{AtomicUsize, Ordering},
-        mpsc,
-    },
-    thread::{self, available_parallelism},
-};
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, available_parallelism};
 
 use cutlet_ptx_builder::BuiltModule;
 
-use crate::{
-    process::Outcome,
-    ptxas::{Ptxas, Report},
-};
-
-/// The target whose PTX also runs on later GPUs, for which the driver compiles it.
-pub const PORTABLE: &str = "sm_80";
-
-/// The GPUs that PTX for [`PORTABLE`] is assembled for at each change: the oldest, Hopper, and the newest.
-pub const FEW_GPUS: &[&str] = &["sm_80", "sm_90", "sm_120"];
-/// Those that it is assembled for each night.
-pub const ALL_GPUS: &[&str] = &[
-    "sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_120",
-];
+use crate::{Error, Ptxas, Report};
 
 /// A module, assembled for one GPU.
 pub struct Assembled<'a> {
@@ -34,36 +18,26 @@ pub struct Assembled<'a> {
     /// The machine code, if there was no error.
     pub cubin: PathBuf,
     /// What the assembler reported.
-    pub report: Outcome<Report>,
+    pub report: Result<Report, Error>,
 }
 
-/// The GPUs that PTX for `target` is assembled for. Except for [`PORTABLE`], it is only the target itself.
-fn gpus<'a>(target: &'a str, portable: &[&'a str]) -> Vec<&'a str> {
-    if target == PORTABLE {
-        portable.to_vec()
-    } else {
-        vec![target]
-    }
-}
-
-/// Assembles the modules into files of `folder`, those for [`PORTABLE`] for each of these GPUs, with as many assemblers at a time as there are processors. Calls
-/// `done` for each module in the order given, as soon as it and the ones before it are assembled.
+/// Assembles each module for the GPUs that `gpus` names for its target, into files of `folder`. There are as many
+/// assemblers at a time as processors. Calls `done` for each module in the order given, as soon as it and the ones before
+/// it are assembled.
+///
+/// # Errors
+/// If the folder cannot be made. What the assembler refuses is part of [`Assembled`].
 pub fn assemble<'a>(
     ptxas: &Ptxas,
     modules: &'a [BuiltModule],
-    portable: &[&'a str],
+    gpus: impl Fn(&'a str) -> Vec<&'a str>,
     folder: &Path,
     mut done: impl FnMut(&'a BuiltModule, Vec<Assembled<'a>>),
-) -> Outcome {
-    std::fs::create_dir_all(folder)
-        .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+) -> Result<(), Error> {
+    fs::create_dir_all(folder).map_err(Error::io("making the folder", folder))?;
     let jobs: Vec<_> = modules
         .iter()
-        .flat_map(|module| {
-            gpus(&module.target, portable)
-                .into_iter()
-                .map(move |gpu| (module, gpu))
-        })
+        .flat_map(|module| gpus(&module.target).into_iter().map(move |gpu| (module, gpu)))
         .collect();
     let open = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();
@@ -94,7 +68,7 @@ pub fn assemble<'a>(
         };
         let mut index = 0..;
         for module in modules {
-            let count = gpus(&module.target, portable).len();
+            let count = gpus(&module.target).len();
             done(
                 module,
                 index.by_ref().take(count).map(&mut result).collect(),
@@ -138,6 +112,8 @@ pub fn describe(module: &BuiltModule, gpu: &str) -> String {
 mod tests {
     use super::*;
 
+    const FEW_GPUS: &[&str] = &["sm_80", "sm_90", "sm_120"];
+
     fn module(family: &str, target: &str) -> BuiltModule {
         BuiltModule {
             family: family.to_owned(),
@@ -156,7 +132,11 @@ mod tests {
         let folder = std::env::temp_dir();
         let mut done = Vec::new();
         let ptxas = Ptxas::at("true".into());
-        assemble(&ptxas, &modules, FEW_GPUS, &folder, |module, assembled| {
+        let gpus = |target| match target {
+            "sm_80" => FEW_GPUS.to_vec(),
+            other => vec![other],
+        };
+        assemble(&ptxas, &modules, gpus, &folder, |module, assembled| {
             let gpus: Vec<&str> = assembled.iter().map(|assembled| assembled.gpu).collect();
             done.push((module.family.as_str(), gpus));
         })

@@ -1,15 +1,11 @@
 //! NVIDIA's assembler, and what it reports about a PTX module.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::{
-    process::{Outcome, output},
-    wheel::Wheel,
-};
+use crate::command::output;
+use crate::{Error, Lookup, Wheel};
 
 const WHEEL: Wheel = Wheel {
     package: "nvidia-cuda-nvcc==13.0.88",
@@ -22,7 +18,7 @@ const WHEEL: Wheel = Wheel {
 };
 
 /// What `ptxas -v` reports about one entry.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Registers per thread.
     pub registers: u32,
@@ -38,6 +34,7 @@ pub struct Usage {
 
 impl Usage {
     /// The larger of each figure.
+    #[must_use]
     pub fn worst(&self, other: &Usage) -> Usage {
         Usage {
             registers: self.registers.max(other.registers),
@@ -64,9 +61,12 @@ pub struct Ptxas {
 }
 
 impl Ptxas {
-    /// Finds the assembler, or fetches it.
-    pub fn get() -> Outcome<Self> {
-        Ok(Self::at(WHEEL.get()?))
+    /// Finds the assembler, or fetches it. The variable `CUTLET_PTXAS` names another one.
+    ///
+    /// # Errors
+    /// If it has to be fetched and cannot be.
+    pub fn get(lookup: &Lookup<'_>) -> Result<Self, Error> {
+        Ok(Self::at(lookup.find(&WHEEL)?))
     }
 
     /// The assembler in this file.
@@ -74,8 +74,25 @@ impl Ptxas {
         Self { program }
     }
 
+    /// The assembler's file.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// The assembler's version, as in `13.0.88`.
+    ///
+    /// # Errors
+    /// If the assembler does not run.
+    pub fn version(&self) -> Result<String, Error> {
+        let (printed, _) = output(Command::new(&self.program).arg("--version"))?;
+        Ok(read_version(&printed).to_owned())
+    }
+
     /// Assembles the PTX file for `gpu` (such as `sm_90a`) into a cubin, and returns the report.
-    pub fn assemble(&self, ptx: &Path, gpu: &str, cubin: &Path) -> Outcome<Report> {
+    ///
+    /// # Errors
+    /// If the assembler does not run, or refuses the file.
+    pub fn assemble(&self, ptx: &Path, gpu: &str, cubin: &Path) -> Result<Report, Error> {
         let (printed, complained) = output(
             Command::new(&self.program)
                 .args(["-v", &format!("-arch={gpu}"), "-o"])
@@ -83,6 +100,13 @@ impl Ptxas {
         )?;
         Ok(read_report(&format!("{printed}{complained}")))
     }
+}
+
+/// The version in `Cuda compilation tools, release 13.0, V13.0.88`.
+fn read_version(printed: &str) -> &str {
+    let version = printed.split_once(", V").map(|(_, rest)| rest);
+    let version = version.and_then(|rest| rest.split_whitespace().next());
+    version.unwrap_or("of an unknown version")
 }
 
 fn read_report(text: &str) -> Report {
@@ -147,6 +171,14 @@ ptxas info    : Used 12 registers, used 0 barriers
 ptxas info    : (C7509) Potential Performance Loss: wgmma.mma_async instructions are serialized
 ptxas warning : Unresolved extern variable
 ";
+
+    #[test]
+    fn the_version_is_read() {
+        let printed = "ptxas: NVIDIA (R) Ptx optimizing assembler\nBuilt on Wed_Aug_20_01:53:56_PM_PDT_2025\n\
+                       Cuda compilation tools, release 13.0, V13.0.88\nBuild cuda_13.0.r13.0/compiler.36424714_0\n";
+        assert_eq!(read_version(printed), "13.0.88");
+        assert_eq!(read_version("v1"), "of an unknown version");
+    }
 
     #[test]
     fn registers_and_spills_are_read() {

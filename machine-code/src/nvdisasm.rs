@@ -1,14 +1,10 @@
 //! NVIDIA's disassembler, which prints machine code as text.
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 
-use crate::{
-    process::{Outcome, output},
-    wheel::Wheel,
-};
+use crate::command::output;
+use crate::{Error, Lookup, Wheel};
 
 const WHEEL: Wheel = Wheel {
     // The oldest version there is. It reads the output of older assemblers.
@@ -27,15 +23,21 @@ pub struct Nvdisasm {
 }
 
 impl Nvdisasm {
-    /// Finds the disassembler, or fetches it.
-    pub fn get() -> Outcome<Self> {
+    /// Finds the disassembler, or fetches it. The variable `CUTLET_NVDISASM` names another one.
+    ///
+    /// # Errors
+    /// If it has to be fetched and cannot be.
+    pub fn get(lookup: &Lookup<'_>) -> Result<Self, Error> {
         Ok(Self {
-            program: WHEEL.get()?,
+            program: lookup.find(&WHEEL)?,
         })
     }
 
-    /// The instructions of all entries in a cubin.
-    pub fn list(&self, cubin: &Path) -> Outcome<String> {
+    /// The instructions of all entries in a cubin. [`listing::read`](crate::listing::read) finds their loops.
+    ///
+    /// # Errors
+    /// If the disassembler does not run, or refuses the file.
+    pub fn list(&self, cubin: &Path) -> Result<String, Error> {
         let (listing, _) = output(Command::new(&self.program).arg("--print-code").arg(cubin))?;
         Ok(listing)
     }
