@@ -282,6 +282,7 @@ mod tests {
             ".L_1:",
             "@P0 BRA `(.L_1)",
             ".L_outer:",
+            "MOV R1, R2",
             ".L_2:",
             "FFMA R1, R2, R3, R4",
             "@P0 BRA `(.L_2)",

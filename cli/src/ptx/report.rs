@@ -8,8 +8,8 @@ use std::process::ExitCode;
 
 use cutlet_machine_code::assembly::{self, Assembled};
 use cutlet_machine_code::listing::{self, Entry};
-use cutlet_machine_code::text::{self, Kernel};
-use cutlet_machine_code::{Nvdisasm, Ptxas, Usage};
+use cutlet_machine_code::text;
+use cutlet_machine_code::{Nvdisasm, Ptxas};
 use cutlet_ptx_builder::BuiltModule;
 use serde::Serialize;
 
@@ -141,6 +141,7 @@ impl Report {
             let (Some(usage), Some(entry)) = (usage, entry) else {
                 continue;
             };
+            let hot_loop = self.hot_loop(&described, entry);
             self.kernels.push(KernelReport {
                 target: module.target.clone(),
                 gpu: gpu.to_string(),
@@ -151,7 +152,7 @@ impl Report {
                 shared_bytes: usage.shared + kernel.launch_shared.unwrap_or(0),
                 local_bytes: usage.stack,
                 instructions: entry.code().len(),
-                hot_loop: self.hot_loop(&described, entry),
+                hot_loop,
                 kernel: kernel.name,
             });
         }
