@@ -12,6 +12,7 @@ mod host_system;
 mod layout;
 mod man;
 mod measure;
+mod new;
 mod normal;
 mod output;
 mod progress;
@@ -45,6 +46,7 @@ Examples:
   cutlet gemm --m 512 --n 512 --k 512 --check     a product, timed and compared with f64
   cutlet bench gemm --suite square --dtype bf16   against cuBLASLt, as a page with plots
   cutlet layout 'zipped_divide((_8,_6):(_1,_8), <_4,_2>)'
+  cutlet new my-kernels                           a package with a kernel, its test and its benchmark
   cutlet ptx                                      in a package with kernels: their registers, spills and hot loops
 
 Without a GPU, kernels run on the CPU: results are right, and times say nothing about a GPU.
@@ -71,6 +73,7 @@ enum Command {
     Bench(bench::BenchArgs),
     Tune(tune::TuneArgs),
     Layout(layout::LayoutArgs),
+    New(new::NewArgs),
     Ptx(ptx::PtxArgs),
     Doctor(doctor::DoctorArgs),
     Completions(completions::CompletionsArgs),
@@ -87,6 +90,7 @@ impl Command {
             Command::Bench(args) => *args.output(),
             Command::Tune(args) => args.output,
             Command::Layout(args) => args.output,
+            Command::New(args) => args.output,
             Command::Ptx(args) => args.output,
             Command::Doctor(args) => args.output,
             Command::Completions(_) | Command::Man(_) => Output::default(),
@@ -122,6 +126,7 @@ fn run(command: &Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
         Command::Bench(args) => bench::run(args),
         Command::Tune(args) => tune::run(args),
         Command::Layout(args) => layout::run(args),
+        Command::New(args) => new::run(args),
         Command::Ptx(args) => ptx::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Completions(args) => completions::run(args, Cli::command()),

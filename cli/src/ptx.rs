@@ -18,7 +18,7 @@ use report::Report;
 
 /// Assemble the kernels of a package, and print their registers, spills, memory and hot loops.
 ///
-/// Builds the package as `cargo check` does, takes the PTX that its build script made, assembles it with NVIDIA's ptxas
+/// Builds the package, takes the PTX that its build script made, assembles it with NVIDIA's ptxas
 /// and disassembles the result. ptxas is the one that CUTLET_PTXAS names, else that of an installed CUDA toolkit, else
 /// one that is fetched with pip.
 ///

@@ -86,7 +86,7 @@ fn of_packages(
     output: &Output,
 ) -> Result<Vec<Source>, Box<dyn Error>> {
     let workspace = Workspace::around(folder)?;
-    let messages = check(folder, options, output)?;
+    let messages = build(folder, options, output)?;
     let mut sources = Vec::new();
     for package in cargo::packages_with_ptx(&messages) {
         if let Some(name) = workspace.name_of(&package.id) {
@@ -107,12 +107,12 @@ fn of_packages(
     }
 }
 
-/// Has cargo build what can be checked, and returns its messages. It prints its progress and the compiler's errors,
+/// Has cargo build, and returns its messages. It prints its progress and the compiler's errors,
 /// except beside JSON.
-fn check(folder: &Path, options: &[String], output: &Output) -> Result<String, Box<dyn Error>> {
+fn build(folder: &Path, options: &[String], output: &Output) -> Result<String, Box<dyn Error>> {
     let mut command = cargo::cargo();
     command
-        .args(["check", "--message-format", "json-render-diagnostics"])
+        .args(["build", "--message-format", "json-render-diagnostics"])
         .args(options)
         .current_dir(folder)
         .stdin(Stdio::null());

@@ -1,0 +1,1 @@
+../../examples/own-kernel/benches/copy.rs
