@@ -107,7 +107,10 @@ impl fmt::Display for Made {
             ("cargo test", "# the kernel on the CPU, against a loop"),
             ("cargo run", "# on the GPU if there is one, else on the CPU"),
             ("cargo bench", "# beside a copy of as many bytes"),
-            ("cutlet ptx", "# registers, spills and hot loops of the machine code"),
+            (
+                "cutlet ptx",
+                "# registers, spills and hot loops of the machine code",
+            ),
         ] {
             writeln!(f, "{}", format!("  {command:<14} {what}").trim_end())?;
         }

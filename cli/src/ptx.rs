@@ -61,10 +61,16 @@ pub fn run(args: &PtxArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         let folder = args.out.as_ref().unwrap_or(&source.machine_code);
         let gpus = |target| gpus(target, &args.gpu);
         let mut all: Vec<(&BuiltModule, Vec<Assembled<'_>>)> = Vec::new();
-        assemble(&ptxas, &source.modules, gpus, folder, |module, assembled| {
-            progress.advance(1);
-            all.push((module, assembled));
-        })?;
+        assemble(
+            &ptxas,
+            &source.modules,
+            gpus,
+            folder,
+            |module, assembled| {
+                progress.advance(1);
+                all.push((module, assembled));
+            },
+        )?;
         for (module, assembled) in all {
             for one in assembled {
                 report.add(module, one, &nvdisasm)?;

@@ -37,7 +37,11 @@ pub fn assemble<'a>(
     fs::create_dir_all(folder).map_err(Error::io("making the folder", folder))?;
     let jobs: Vec<_> = modules
         .iter()
-        .flat_map(|module| gpus(&module.target).into_iter().map(move |gpu| (module, gpu)))
+        .flat_map(|module| {
+            gpus(&module.target)
+                .into_iter()
+                .map(move |gpu| (module, gpu))
+        })
         .collect();
     let open = AtomicUsize::new(0);
     let (sender, receiver) = mpsc::channel();

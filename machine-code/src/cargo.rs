@@ -65,7 +65,10 @@ mod tests {
         let messages = script("a#0.1.0", "")
             + "not json\n"
             + "{\"reason\":\"compiler-artifact\",\"package_id\":\"b#0.1.0\"}\n"
-            + &script("b#0.1.0", "[\"OTHER\",\"1\"],[\"CUTLET_PTX_FOLDER\",\"/out/ptx\"]");
+            + &script(
+                "b#0.1.0",
+                "[\"OTHER\",\"1\"],[\"CUTLET_PTX_FOLDER\",\"/out/ptx\"]",
+            );
         let expected = PackageWithPtx {
             id: "b#0.1.0".to_owned(),
             folder: "/out/ptx".into(),

@@ -84,10 +84,22 @@ impl<'l> Instruction<'l> {
         self.operation().ends_with("MMA")
     }
 
+    /// Whether it jumps.
+    fn branches(&self) -> bool {
+        ["BRA", "BRX", "BRXU", "JMP", "JMX", "JMXU"].contains(&self.operation())
+    }
+
     /// The label in its operands.
     fn target(&self) -> Option<&'l str> {
         let (_, rest) = self.text.split_once("`(")?;
         Some(rest.split_once(')')?.0)
+    }
+
+    /// The labels of a jump by a table, which the listing has in a comment: `(*"BRANCH_TARGETS .L_1,.L_2"*)`.
+    fn listed_targets(&self) -> Vec<&'l str> {
+        let list = self.text.split_once("BRANCH_TARGETS ");
+        let list = list.and_then(|(_, rest)| rest.split('"').next());
+        list.map_or(Vec::new(), |list| list.split(',').map(str::trim).collect())
     }
 }
 
@@ -145,29 +157,30 @@ impl<'l> Entry<'l> {
     /// The instructions that may follow the one at `at`.
     fn successors(&self, at: usize) -> Result<Vec<usize>, String> {
         let instruction = &self.code[at];
+        let (targets, falls_through) = match instruction.operation() {
+            "EXIT" | "RET" => (Vec::new(), instruction.guarded),
+            "BRX" | "BRXU" | "JMX" | "JMXU" => (instruction.listed_targets(), instruction.guarded),
+            "BRA" | "JMP" => {
+                // A condition may also stand before the label or in the parts of the mnemonic.
+                let plain = instruction.text.starts_with("BRA `") || instruction.is("JMP");
+                let target = instruction.target().into_iter().collect();
+                (target, instruction.guarded || !plain)
+            }
+            _ => (Vec::new(), true),
+        };
+        let unknown = || format!("the destination of `{}` is not known", instruction.text);
+        if instruction.branches() && targets.is_empty() {
+            return Err(unknown());
+        }
         let mut found = Vec::new();
-        let mut falls_through = at + 1 < self.code.len();
-        if instruction.is("EXIT") || instruction.is("RET") {
-            falls_through &= instruction.guarded;
-        } else if instruction.is("BRX") || instruction.is("JMX") {
-            return Err(format!(
-                "the destination of `{}` is not known",
-                instruction.text
-            ));
-        } else if instruction.is("BRA") || instruction.is("JMP") {
-            let label = instruction
-                .target()
-                .and_then(|label| self.labels.get(label))
-                .ok_or_else(|| format!("the destination of `{}` is not known", instruction.text))?;
-            // A label at the end of the code has no instruction.
-            found.extend(Some(*label).filter(|&label| label < self.code.len()));
-            // A condition may also stand before the label or in the parts of the mnemonic.
-            let plain = instruction.text.starts_with("BRA `") || instruction.is("JMP");
-            falls_through &= instruction.guarded || !plain;
+        for target in targets {
+            found.push(*self.labels.get(target).ok_or_else(unknown)?);
         }
         if falls_through {
             found.push(at + 1);
         }
+        // A label at the end of the code has no instruction.
+        found.retain(|&next| next < self.code.len());
         Ok(found)
     }
 }
@@ -298,6 +311,19 @@ mod tests {
     #[test]
     fn code_without_loops_has_no_hot_one() {
         assert_eq!(hot(&["FFMA R1, R2, R3, R4", "EXIT"]), Ok(None));
+    }
+
+    #[test]
+    fn a_jump_by_a_table_goes_where_its_comment_says() {
+        let lines = [
+            ".L_1:",
+            "MOV R1, R2",
+            "BRX R2 -0x40 (*\"BRANCH_TARGETS .L_1,.L_2\"*)",
+            "NOP",
+            ".L_2:",
+            "EXIT",
+        ];
+        assert_eq!(hot(&lines).unwrap().map(|hot| hot.len()), Some(2));
     }
 
     #[test]

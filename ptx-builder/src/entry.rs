@@ -84,9 +84,7 @@ mod tests {
 }";
 
     fn kernel(line_end: &str) -> KernelInfo {
-        let line = format!(
-            "// cutlet-kernel entry=mapped family=mine::a arch=- also=- {line_end}"
-        );
+        let line = format!("// cutlet-kernel entry=mapped family=mine::a arch=- also=- {line_end}");
         KernelInfo::parse(&line).unwrap().unwrap()
     }
 

@@ -7,9 +7,15 @@ use std::{
 
 use crate::{
     package::Packages,
-    process::{Outcome, cargo, root},
+    process::{self, Outcome, cargo, root},
     workspace::{target_dir, test_profile},
 };
+
+/// The example that `cutlet new` makes under another name.
+pub const TEMPLATE: &str = "own-kernel";
+
+/// The name of the package that `cutlet new` is asked for here.
+const NEW: &str = "my-kernels";
 
 /// The names of all examples, each list in order.
 pub struct Examples {
@@ -52,33 +58,60 @@ pub struct UsersPackage {
 impl UsersPackage {
     /// Copies the example of this name.
     pub fn copy_of(name: &str) -> Outcome<Self> {
-        let copy = Self {
-            folder: std::env::temp_dir().join(format!("cutlet-{name}-{}", std::process::id())),
-            target_dir: target_dir()?,
-        };
-        let folder = &copy.folder;
-        let profile = test_profile()?;
-        copy_package(name, folder, |manifest| {
-            format!("{}\n{profile}", absolute_paths(manifest, &root()))
-        })?;
-        // With the lock file, target folder and profile of the repository, no package of the registry is compiled a
-        // second time.
-        std::fs::copy(root().join("Cargo.lock"), folder.join("Cargo.lock"))
-            .map_err(|error| format!("cannot copy Cargo.lock to {}: {error}", folder.display()))?;
-        Ok(copy)
+        let package = Self::in_temporary_folder(name)?;
+        println!("\ncopying examples/{name} to {}", package.folder.display());
+        copy_folder(&root().join("examples").join(name), &package.folder)?;
+        package.change_manifest(|manifest| absolute_paths(manifest, &root()))?;
+        package.share_builds()?;
+        Ok(package)
     }
 
-    /// Copies the example of this name beside the published packages, which it uses as if they came from the registry.
-    pub fn of_packages(name: &str, packages: &Packages) -> Outcome<Self> {
-        let copy = Self {
-            folder: packages.folder().join(name),
+    /// Has `cutlet new` make a package that depends on the repository.
+    pub fn made_by(mut cutlet: Command) -> Outcome<Self> {
+        let package = Self::in_temporary_folder(NEW)?;
+        cutlet.arg("new").arg(&package.folder);
+        process::run(cutlet.arg("--path").arg(root()))?;
+        package.share_builds()?;
+        Ok(package)
+    }
+
+    /// Has `cutlet new` make a package beside the published ones, which it uses as if they came from the registry.
+    pub fn made_beside(packages: &Packages) -> Outcome<Self> {
+        let package = Self {
+            folder: packages.folder().join(NEW),
             target_dir: packages.folder().join("target"),
         };
-        let version = env!("CARGO_PKG_VERSION");
-        copy_package(name, &copy.folder, |manifest| {
-            format!("{}\n{}", versions(manifest, version), packages.patches())
-        })?;
-        Ok(copy)
+        let mut cutlet = cargo("run --quiet --package cutlet-cli -- new");
+        process::run(cutlet.arg(&package.folder))?;
+        package.change_manifest(|manifest| format!("{manifest}\n{}", packages.patches()))?;
+        Ok(package)
+    }
+
+    /// A package that will be outside of the repository, and built in its target folder.
+    fn in_temporary_folder(name: &str) -> Outcome<Self> {
+        let folder = format!("cutlet-{}", std::process::id());
+        Ok(Self {
+            folder: std::env::temp_dir().join(folder).join(name),
+            target_dir: target_dir()?,
+        })
+    }
+
+    /// With the lock file, target folder and profile of the repository, no package of the registry is compiled a second
+    /// time.
+    fn share_builds(&self) -> Outcome {
+        let profile = test_profile()?;
+        self.change_manifest(|manifest| format!("{manifest}\n{profile}"))?;
+        let lock = self.folder.join("Cargo.lock");
+        std::fs::copy(root().join("Cargo.lock"), &lock)
+            .map_err(|error| format!("cannot copy {}: {error}", lock.display()))?;
+        Ok(())
+    }
+
+    fn change_manifest(&self, change: impl Fn(&str) -> String) -> Outcome {
+        let file = self.folder.join("Cargo.toml");
+        std::fs::read_to_string(&file)
+            .and_then(|text| std::fs::write(&file, change(&text)))
+            .map_err(|error| format!("cannot change {}: {error}", file.display()))
     }
 
     /// cargo, started in the copy with the arguments of `line`.
@@ -98,13 +131,7 @@ impl Drop for UsersPackage {
     }
 }
 
-/// Copies an example that is a package, with a changed manifest.
-fn copy_package(name: &str, to: &Path, manifest: impl Fn(&str) -> String) -> Outcome {
-    println!("\ncopying examples/{name} to {}", to.display());
-    copy_folder(&root().join("examples").join(name), to, &manifest)
-}
-
-fn copy_folder(from: &Path, to: &Path, manifest: &dyn Fn(&str) -> String) -> Outcome {
+fn copy_folder(from: &Path, to: &Path) -> Outcome {
     let failed = |error| {
         format!(
             "cannot copy {} to {}: {error}",
@@ -122,25 +149,12 @@ fn copy_folder(from: &Path, to: &Path, manifest: &dyn Fn(&str) -> String) -> Out
             continue;
         }
         if path.is_dir() {
-            copy_folder(&path, &to.join(name), manifest)?;
-        } else if name == "Cargo.toml" {
-            let text = std::fs::read_to_string(&path).map_err(failed)?;
-            std::fs::write(to.join(name), manifest(&text)).map_err(failed)?;
+            copy_folder(&path, &to.join(name))?;
         } else {
             std::fs::copy(&path, to.join(name)).map_err(failed)?;
         }
     }
     Ok(())
-}
-
-/// The manifest with `version` in place of every path that leads out of the example.
-fn versions(manifest: &str, version: &str) -> String {
-    let mut parts = manifest.split("path = \"../..");
-    let first = parts.next().unwrap_or_default().to_owned();
-    parts.fold(first, |text, part| {
-        let rest = part.split_once('"').map_or("", |(_, rest)| rest);
-        format!("{text}version = \"{version}\"{rest}")
-    })
 }
 
 /// The manifest with `root` in place of `../..` in every `path`, so that paths still lead to the repository.
@@ -165,19 +179,8 @@ mod tests {
     }
 
     #[test]
-    fn paths_of_dependencies_become_versions() {
-        assert_eq!(
-            versions(
-                "cutlet = { path = \"../..\" }\ndevice = { path = \"../../device\", optional = true }\n",
-                "0.1.0"
-            ),
-            "cutlet = { version = \"0.1.0\" }\ndevice = { version = \"0.1.0\", optional = true }\n"
-        );
-    }
-
-    #[test]
     fn a_copy_is_compiled_as_the_repository_is_and_ends_with_its_value() {
-        let copy = UsersPackage::copy_of("own-kernel").unwrap();
+        let copy = UsersPackage::copy_of("own-epilogue").unwrap();
         let folder = copy.folder.clone();
         let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).unwrap();
         assert!(manifest.ends_with(&test_profile().unwrap()), "{manifest}");

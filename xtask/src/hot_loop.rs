@@ -118,7 +118,11 @@ mod tests {
     fn what_is_not_understood_is_said() {
         let error = find(".text.gemm:\n/*0000*/ HGMMA R24 ;\n/*0010*/ EXIT ;\n").unwrap_err();
         assert_eq!(error, "gemm: its HGMMA is in no loop");
-        let error = find(".text.gemm:\n/*0000*/ HGMMA R24 ;\n/*0010*/ BRX R2 -0x40 ;\n").unwrap_err();
-        assert_eq!(error, "gemm: the destination of `BRX R2 -0x40` is not known");
+        let error =
+            find(".text.gemm:\n/*0000*/ HGMMA R24 ;\n/*0010*/ BRX R2 -0x40 ;\n").unwrap_err();
+        assert_eq!(
+            error,
+            "gemm: the destination of `BRX R2 -0x40` is not known"
+        );
     }
 }

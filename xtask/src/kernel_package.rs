@@ -55,7 +55,9 @@ impl KernelPackage {
             ));
         }
         let ptx = self.ptx_folder(&messages).ok_or_else(|| {
-            format!("cargo did not say where the build script of {name}, in {folder}, wrote its PTX")
+            format!(
+                "cargo did not say where the build script of {name}, in {folder}, wrote its PTX"
+            )
         })?;
         let built = Built::read(&ptx).map_err(|error| error.to_string())?;
         if built.modules().is_empty() {

@@ -49,9 +49,9 @@ pub fn dry_run() -> Outcome {
     Ok(())
 }
 
-/// Builds and runs the example of a package with a kernel of its own.
+/// Builds and runs a new package with a kernel of its own.
 fn own_kernel(packages: &Packages, rustc: &Path) -> Outcome {
-    let package = UsersPackage::of_packages("own-kernel", packages)?;
+    let package = UsersPackage::made_beside(packages)?;
     process::run(package.cargo("run --quiet").env("CUTLET_RUSTC", rustc))
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use std::process::Command;
 
 use crate::{
-    examples::{Examples, UsersPackage},
+    examples::{Examples, TEMPLATE, UsersPackage},
     process::{self, Outcome, cargo, root, run_and_read},
     setup,
     workspace::target_dir,
@@ -36,14 +36,20 @@ fn run_all(count: &mut Count) -> Outcome {
     )?;
     let Examples { programs, packages } = Examples::find()?;
     // The first run has built them. `cargo run --example` would compile everything again, with the features of one package.
-    let built = target_dir()?.join("debug/examples");
+    let built = target_dir()?.join("debug");
     for program in programs {
-        process::run(Command::new(built.join(program)).current_dir(root()))?;
+        let program = built.join("examples").join(program);
+        process::run(Command::new(program).current_dir(root()))?;
     }
     for package in packages {
-        let copy = UsersPackage::copy_of(&package)?;
-        run_and_read(&mut copy.cargo("test"), |line| count.add(line))?;
-        process::run(&mut copy.cargo("run"))?;
+        let package = match &*package {
+            TEMPLATE => UsersPackage::made_by(Command::new(built.join("cutlet")))?,
+            example => UsersPackage::copy_of(example)?,
+        };
+        run_and_read(&mut package.cargo("test"), |line| count.add(line))?;
+        process::run(&mut package.cargo("run"))?;
+        // Without optimisation, because nothing of its profile is compiled yet.
+        process::run(&mut package.cargo("bench --profile dev"))?;
     }
     Ok(())
 }

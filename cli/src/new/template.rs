@@ -113,7 +113,11 @@ mod tests {
     fn no_file_keeps_the_examples_name() {
         for file in &FILES {
             let text = file.text("mine-2", &Origin::Registry);
-            assert!(!NAME.iter().any(|name| text.contains(name)), "{}", file.path);
+            assert!(
+                !NAME.iter().any(|name| text.contains(name)),
+                "{}",
+                file.path
+            );
         }
     }
 }

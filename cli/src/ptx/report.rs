@@ -201,7 +201,14 @@ impl fmt::Display for Report {
         writeln!(
             f,
             "{:<width$}  {:<16} {:>9} {:>8} {:>7} {:>6} {:>13}  {}",
-            "kernel", "target", "registers", "spilled", "shared", "local", "instructions", "hot loop"
+            "kernel",
+            "target",
+            "registers",
+            "spilled",
+            "shared",
+            "local",
+            "instructions",
+            "hot loop"
         )?;
         for kernel in &self.kernels {
             writeln!(f, "{:<width$}  {kernel}", kernel.kernel)?;

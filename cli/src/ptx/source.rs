@@ -69,8 +69,12 @@ fn of_files(path: &Path) -> Result<Source, Box<dyn Error>> {
 fn module(path: PathBuf) -> Result<BuiltModule, Box<dyn Error>> {
     let ptx = fs::read_to_string(&path)
         .map_err(|error| format!("reading {}: {error}", path.display()))?;
-    let target = text::target(&ptx)
-        .ok_or_else(|| format!("{} has no line with `.target`: it is no PTX", path.display()))?;
+    let target = text::target(&ptx).ok_or_else(|| {
+        format!(
+            "{} has no line with `.target`: it is no PTX",
+            path.display()
+        )
+    })?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     Ok(BuiltModule {
         family: name.split('.').next().unwrap_or_default().to_string(),
@@ -180,7 +184,8 @@ mod tests {
 
     #[test]
     fn packages_of_the_workspace_are_told_from_others() {
-        let metadata = r#"{"packages":[{"id":"path+file:///a#0.1.0","name":"a"}],"target_directory":"/t"}"#;
+        let metadata =
+            r#"{"packages":[{"id":"path+file:///a#0.1.0","name":"a"}],"target_directory":"/t"}"#;
         let workspace = Workspace::read(metadata).unwrap();
         assert_eq!(workspace.name_of("path+file:///a#0.1.0"), Some("a"));
         assert_eq!(workspace.name_of("registry+b#0.1.0"), None);

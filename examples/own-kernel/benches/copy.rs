@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cutlet_host::{Backend, Device, Event, Result, Stream};
+
 use own_kernel::{PTX, blocks, rms_norm};
 
 /// Timed rounds, of which the median counts.

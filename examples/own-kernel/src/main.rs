@@ -1,6 +1,7 @@
 //! Launches the kernel on a GPU if there is one, else on the CPU.
 
 use cutlet_host::{Device, Result};
+
 use own_kernel::{PTX, blocks, rms_norm};
 
 fn main() -> Result<()> {

@@ -1,6 +1,7 @@
 //! The kernel on the CPU backend, against a loop.
 
 use cutlet_host::{Device, cpu};
+
 use own_kernel::{PTX, blocks, rms_norm};
 
 const EPSILON: f32 = 1e-6;
