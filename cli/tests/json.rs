@@ -14,7 +14,7 @@ fn cutlet(arguments: &str) -> Output {
 }
 
 /// The only line of a text, as JSON.
-fn line(text: &[u8]) -> Value {
+pub fn line(text: &[u8]) -> Value {
     let text = String::from_utf8(text.to_vec()).expect("the output is UTF-8");
     assert_eq!(text.lines().count(), 1, "{text}");
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -61,7 +61,7 @@ fn assert_documented(value: &Value, section: &str) {
 }
 
 /// Asserts that a result has documented keys, these among them.
-fn assert_result(value: &Value, about: &str, keys: &[&str]) {
+pub fn assert_result(value: &Value, about: &str, keys: &[&str]) {
     assert_documented(value, &(section(about) + &section("Shared objects")));
     for key in keys {
         assert!(!value[key].is_null(), "no {key} in {value}");
@@ -160,6 +160,10 @@ fn the_other_commands_have_documented_results() {
         "`cutlet doctor`",
         &["version", "system", "findings"],
     );
+    let made = Path::new(env!("CARGO_TARGET_TMPDIR")).join("json-new");
+    let _ = fs::remove_dir_all(&made);
+    let new = result(&format!("new {}/mine", made.display()));
+    assert_result(&new, "`cutlet new`", &["package", "folder", "files"]);
     let functions = result("layout --functions");
     assert_result(&functions, "`cutlet layout`", &["topics"]);
 }

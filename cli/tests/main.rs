@@ -5,6 +5,8 @@ mod gemm;
 mod json;
 mod layout;
 mod manual;
+mod new;
 mod output;
 mod progress;
+mod ptx;
 mod tune;
