@@ -291,6 +291,8 @@ fn compile(
         code: driver::words(code).0,
         log: log.trim_end().to_string(),
     };
+    // A build with `CUTLET_LINE_INFO=1` has them, for profilers.
+    let has_source_lines = text.contains("\n\t.loc\t");
     let Ok(text) = CString::new(text) else {
         return Err(refused(
             CUresult::CUDA_ERROR_INVALID_PTX,
@@ -301,11 +303,13 @@ fn compile(
     let mut options = [
         CUjit_option::CU_JIT_ERROR_LOG_BUFFER,
         CUjit_option::CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES,
+        CUjit_option::CU_JIT_GENERATE_LINE_INFO,
     ];
     // The driver takes option values that are numbers as pointers.
-    let mut values: [*mut c_void; 2] = [
+    let mut values: [*mut c_void; 3] = [
         log.as_mut_ptr().cast(),
         ptr::without_provenance_mut(LOG_BYTES),
+        ptr::without_provenance_mut(usize::from(has_source_lines)),
     ];
     let mut handle: CUmodule = ptr::null_mut();
     // SAFETY: `text` ends in NUL, there are as many values as options, and the log has `LOG_BYTES`.
@@ -314,7 +318,7 @@ fn compile(
         sys::cuModuleLoadDataEx(
             &mut handle,
             text.as_ptr().cast(),
-            2,
+            options.len() as u32,
             options.as_mut_ptr(),
             values.as_mut_ptr(),
         )

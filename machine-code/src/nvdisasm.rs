@@ -33,12 +33,17 @@ impl Nvdisasm {
         })
     }
 
-    /// The instructions of all entries in a cubin. [`listing::read`](crate::listing::read) finds their loops.
+    /// The instructions of all entries in a cubin, below their source lines if the PTX has them.
+    /// [`listing::read`](crate::listing::read) finds loops.
     ///
     /// # Errors
     /// If the disassembler does not run, or refuses the file.
     pub fn list(&self, cubin: &Path) -> Result<String, Error> {
-        let (listing, _) = output(Command::new(&self.program).arg("--print-code").arg(cubin))?;
+        let mut command = Command::new(&self.program);
+        command
+            .args(["--print-code", "--print-line-info"])
+            .arg(cubin);
+        let (listing, _) = output(&mut command)?;
         Ok(listing)
     }
 }
