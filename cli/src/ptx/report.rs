@@ -200,15 +200,8 @@ impl fmt::Display for Report {
         let width = names.max().unwrap_or(0).max("kernel".len());
         writeln!(
             f,
-            "{:<width$}  {:<16} {:>9} {:>8} {:>7} {:>6} {:>13}  {}",
-            "kernel",
-            "target",
-            "registers",
-            "spilled",
-            "shared",
-            "local",
-            "instructions",
-            "hot loop"
+            "{:<width$}  {:<16} {:>9} {:>8} {:>7} {:>6} {:>13}  hot loop",
+            "kernel", "target", "registers", "spilled", "shared", "local", "instructions"
         )?;
         for kernel in &self.kernels {
             writeln!(f, "{:<width$}  {kernel}", kernel.kernel)?;
