@@ -114,7 +114,12 @@ impl UsersPackage {
             .map_err(|error| format!("cannot change {}: {error}", file.display()))
     }
 
-    /// cargo, started in the copy with the arguments of `line`.
+    /// Whether the package has this file or folder.
+    pub fn has(&self, path: &str) -> bool {
+        self.folder.join(path).exists()
+    }
+
+    /// cargo, started in the package with the arguments of `line`.
     pub fn cargo(&self, line: &str) -> Command {
         let mut command = cargo(line);
         command
