@@ -139,6 +139,9 @@ impl Report {
             let usage = report.entries.get(&kernel.name);
             let entry = code.iter().find(|entry| entry.name() == kernel.name);
             let (Some(usage), Some(entry)) = (usage, entry) else {
+                let kernel = &kernel.name;
+                let warning = format!("{described}: the machine code has no {kernel}");
+                self.warnings.push(warning);
                 continue;
             };
             let hot_loop = self.hot_loop(&described, entry);
@@ -206,8 +209,12 @@ impl fmt::Display for Report {
         for kernel in &self.kernels {
             writeln!(f, "{:<width$}  {kernel}", kernel.kernel)?;
         }
+        let mut last = None;
         for Files { ptx, sass, .. } in &self.files {
-            write!(f, "\nPTX   {}\nSASS  {}", ptx.display(), sass.display())?;
+            if last.replace(ptx) != Some(ptx) {
+                write!(f, "\nPTX   {}", ptx.display())?;
+            }
+            write!(f, "\nSASS  {}", sass.display())?;
         }
         Ok(())
     }
