@@ -7,8 +7,8 @@ mod error;
 pub mod listing;
 mod lookup;
 mod nvdisasm;
+pub mod ptx;
 mod ptxas;
-pub mod text;
 mod wheel;
 
 pub use error::Error;

@@ -26,6 +26,23 @@ pub struct Loop<'e, 'l> {
 }
 
 /// The entries of a listing.
+///
+/// ```
+/// use cutlet_machine_code::listing;
+///
+/// let text = "
+/// .text.scale:
+///         /*0000*/    MOV R1, R2 ;
+/// .L_1:
+///         /*0010*/    FADD R1, R1, R1 ;
+///         /*0020*/    @P0 BRA `(.L_1) ;
+///         /*0030*/    EXIT ;
+/// ";
+/// let entries = listing::read(text);
+/// assert_eq!((entries[0].name(), entries[0].code().len()), ("scale", 4));
+/// let hot = entries[0].hot_loop().unwrap().unwrap();
+/// assert_eq!((hot.code.len(), hot.code[0].line), (2, 5));
+/// ```
 pub fn read(listing: &str) -> Vec<Entry<'_>> {
     let mut entries: Vec<Entry<'_>> = Vec::new();
     for (number, line) in listing.lines().enumerate() {

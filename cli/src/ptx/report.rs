@@ -8,7 +8,7 @@ use std::process::ExitCode;
 
 use cutlet_machine_code::assembly::{self, Assembled};
 use cutlet_machine_code::listing::{self, Entry};
-use cutlet_machine_code::text;
+use cutlet_machine_code::ptx;
 use cutlet_machine_code::{Nvdisasm, Ptxas};
 use cutlet_ptx_builder::BuiltModule;
 use serde::Serialize;
@@ -135,7 +135,7 @@ impl Report {
         let text = fs::read_to_string(&module.path)
             .map_err(|error| format!("reading {}: {error}", module.path.display()))?;
         let code = listing::read(listing);
-        for kernel in text::kernels(&text) {
+        for kernel in ptx::kernels(&text) {
             let usage = report.entries.get(&kernel.name);
             let entry = code.iter().find(|entry| entry.name() == kernel.name);
             let (Some(usage), Some(entry)) = (usage, entry) else {

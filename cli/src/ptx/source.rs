@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use cutlet_machine_code::{cargo, text};
+use cutlet_machine_code::{cargo, ptx};
 use cutlet_ptx_builder::{Built, BuiltModule};
 use serde_json::Value;
 
@@ -67,9 +67,9 @@ fn of_files(path: &Path) -> Result<Source, Box<dyn Error>> {
 
 /// The module in a file of any name.
 fn module(path: PathBuf) -> Result<BuiltModule, Box<dyn Error>> {
-    let ptx = fs::read_to_string(&path)
+    let text = fs::read_to_string(&path)
         .map_err(|error| format!("reading {}: {error}", path.display()))?;
-    let target = text::target(&ptx).ok_or_else(|| {
+    let target = ptx::target(&text).ok_or_else(|| {
         format!(
             "{} has no line with `.target`: it is no PTX",
             path.display()

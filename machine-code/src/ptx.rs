@@ -13,6 +13,13 @@ pub struct Kernel {
 }
 
 /// The kernels of a PTX text.
+///
+/// ```
+/// use cutlet_machine_code::ptx;
+///
+/// let kernels = ptx::kernels(".visible .entry scale(\n)\n.maxntid 256, 1, 1\n{\n\tret;\n}\n");
+/// assert_eq!((&*kernels[0].name, kernels[0].threads), ("scale", Some(256)));
+/// ```
 pub fn kernels(ptx: &str) -> Vec<Kernel> {
     let entries = ptx.split(".entry ").skip(1);
     entries.map(kernel).collect()
