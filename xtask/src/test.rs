@@ -47,9 +47,7 @@ fn run_all(count: &mut Count) -> Outcome {
             example => UsersPackage::copy_of(example)?,
         };
         run_and_read(&mut package.cargo("test"), |line| count.add(line))?;
-        if package.has("src/main.rs") {
-            process::run(&mut package.cargo("run"))?;
-        }
+        process::run(&mut package.cargo("run"))?;
         if package.has("benches") {
             // Without optimisation, because nothing of its profile is compiled yet.
             process::run(&mut package.cargo("bench --bench * --profile dev"))?;
