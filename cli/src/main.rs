@@ -58,7 +58,8 @@ Environment variables:
   CUTLET_TUNING                  a file of `cutlet tune`, which decides between kernels
   CUTLET_RECORD                  a file for the GEMMs that a program runs; `cutlet tune --recorded` reads it
   CUTLET_RUSTC                   the rustc that compiles kernels
-  CUTLET_PTXAS, CUTLET_NVDISASM  NVIDIA's assembler and disassembler
+  CUTLET_PTXAS, CUTLET_NVDISASM  the programs that `cutlet ptx` assembles and disassembles with
+  CUTLET_LINE_INFO               1: kernels are compiled with source lines, which `cutlet ptx` lists
   CUTLET_SIMT_WATCHDOG_SECONDS   when a kernel without progress ends on the CPU; 60 by default, 0 is never
   CUTLET_SIMT_RACES              whether races are looked for on the CPU: 0 or 1
   NO_COLOR                       no progress is drawn

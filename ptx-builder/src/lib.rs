@@ -42,6 +42,9 @@
 //! | `CUTLET_RUSTC` | path of the rustc that compiles the kernels |
 //! | `CUTLET_LINE_INFO` | `1`: line information for profilers, as [`Builder::line_info`]; shipped PTX has none |
 //!
+//! The texts stay as files. The variable `CUTLET_PTX_FOLDER`, which the package's own code reads by `env!` and which
+//! `cargo build -vv` shows, names their folder.
+//!
 //! A published package carries its PTX in a folder `ptx/` and needs no device toolchain. [`Builder::shipped_by`]
 //! refuses to package it without.
 

@@ -89,9 +89,9 @@ impl UsersPackage {
 
     /// A package that will be outside of the repository, and built in its target folder.
     fn in_temporary_folder(name: &str) -> Outcome<Self> {
-        let folder = format!("cutlet-{}", std::process::id());
+        let folder = format!("cutlet-{name}-{}", std::process::id());
         Ok(Self {
-            folder: std::env::temp_dir().join(folder).join(name),
+            folder: std::env::temp_dir().join(folder),
             target_dir: target_dir()?,
         })
     }

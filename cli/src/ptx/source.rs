@@ -25,17 +25,13 @@ pub fn find(
     output: &Output,
 ) -> Result<Vec<Source>, Box<dyn Error>> {
     let path = path.unwrap_or(Path::new("."));
-    if path.is_dir() && !has_ptx(path)? {
+    if path.is_dir() && ptx_files(path)?.is_empty() {
         return of_packages(path, options, output);
     }
     if !options.is_empty() {
         return Err(format!("{} is no package: cargo does not build it", path.display()).into());
     }
     Ok(vec![of_files(path)?])
-}
-
-fn has_ptx(folder: &Path) -> Result<bool, Box<dyn Error>> {
-    Ok(!ptx_files(folder)?.is_empty())
 }
 
 /// The PTX files in a folder, or the one file, in the order of their names.
