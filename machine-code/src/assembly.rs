@@ -22,8 +22,8 @@ pub struct Assembled<'a> {
 }
 
 /// Assembles each module for the GPUs that `gpus` names for its target, into files of `folder`. There are as many
-/// assemblers at a time as processors. Calls `done` for each module in the order given, as soon as it and the ones before
-/// it are assembled.
+/// assemblers at a time as processors. Calls `done` for each module in the order given, as soon as it and the ones
+/// before it are assembled.
 ///
 /// # Errors
 /// If the folder cannot be made. What the assembler refuses is part of [`Assembled`].

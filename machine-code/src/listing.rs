@@ -133,8 +133,8 @@ impl<'l> Entry<'l> {
 
     /// The innermost loop with most instructions, if it has a loop.
     ///
-    /// Where matrices are multiplied, loops without such an instruction do not count: loops that wait are inside of those
-    /// that compute.
+    /// Where matrices are multiplied, loops without such an instruction do not count: loops that wait are inside of
+    /// those that compute.
     ///
     /// # Errors
     /// If a branch cannot be followed.

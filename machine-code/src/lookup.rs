@@ -7,8 +7,8 @@ use crate::{Error, Wheel};
 
 /// How a program is found.
 pub struct Lookup<'a> {
-    /// The folders in which it is looked for first, such as those of an installed CUDA toolkit. Without any, its version is
-    /// always the same.
+    /// The folders in which it is looked for first, such as those of an installed CUDA toolkit. Without any, its
+    /// version is always the same.
     pub installed: &'a [PathBuf],
     /// The folder into which a program is fetched that is in none of these.
     pub cache: &'a Path,

@@ -7,8 +7,8 @@ pub struct Kernel {
     pub name: String,
     /// Threads of a block, if the text bounds them.
     pub threads: Option<u32>,
-    /// Bytes of shared memory that each launch gives a block, if the text says so: `cutlet-ptx-builder` writes them into a
-    /// comment.
+    /// Bytes of shared memory that each launch gives a block, if the text says so: `cutlet-ptx-builder` writes them
+    /// into a comment.
     pub launch_shared: Option<u32>,
 }
 

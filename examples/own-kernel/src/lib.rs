@@ -11,7 +11,8 @@ type Tile = L!((8, 128):(1@0, 1@1));
 /// Thread-value layout of the tile: a warp is along a row, and a thread has four values, 32 columns apart.
 type Threads = Tv<L!((32, 8):(1@1, 1@0)), L!(4:32@1)>;
 
-/// `y = x / sqrt(mean(x²) + epsilon) · weight` for each row of a row-major `rows` × `columns` matrix, in [`blocks`] blocks.
+/// `y = x / sqrt(mean(x²) + epsilon) · weight` for each row of a row-major `rows` × `columns` matrix, in [`blocks`]
+/// blocks.
 ///
 /// # Safety
 /// `x` and `y` must have `rows * columns` elements, and `weight` must have `columns`.
@@ -26,7 +27,8 @@ pub unsafe fn rms_norm(
 ) {
     let extent = [rows, columns];
     let matrix = RowMajor::new(extent, i64::from(columns));
-    // SAFETY: the caller promises the extents. The weights are one row, used as a matrix whose rows are 0 elements apart.
+    // SAFETY: the caller promises the extents. The weights are one row, used as a matrix whose rows are 0 elements
+    // apart.
     let (weight, x, y) = unsafe {
         (
             Tensor::new(weight, RowMajor::new(extent, 0)),
