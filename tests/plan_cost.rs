@@ -18,7 +18,7 @@ fn costs(stream: &Stream, mut call: impl FnMut(Kind) -> Result<()>) -> Result<[D
         (0..CALLS).try_for_each(|_| call(kind))?;
         let time = start.elapsed() / CALLS;
         stream.synchronize()?;
-        Ok(time)
+        Ok::<_, cutlet::Error>(time)
     };
     let mut times = [Vec::new(), Vec::new()];
     for _ in 0..BATCHES {
