@@ -82,22 +82,32 @@ pub mod __choice {
     pub use crate::gemm::choice::measured::{H100, H200, any_type, extents};
 }
 
-/// The front page, whose Rust blocks run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct FrontPage;
+/// Pages whose Rust blocks run as tests; a package does not carry them.
+macro_rules! pages {
+    ($($name:ident: $path:literal;)*) => {
+        $(
+            #[cfg(doctest)]
+            #[doc = include_str!($path)]
+            struct $name;
+        )*
+    };
+}
 
-/// The guide, whose Rust blocks run as tests; a package does not carry it.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/README.md")]
-struct Guide;
-
-/// The page on tuning, whose Rust blocks run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/tuning.md")]
-struct TuningPage;
-
-/// The page on moving rows and elements, whose Rust blocks run as tests.
-#[cfg(doctest)]
-#[doc = include_str!("../docs/movement.md")]
-struct Movement;
+pages! {
+    FrontPage: "../README.md";
+    Guide: "../docs/README.md";
+    ComingFrom: "../docs/coming-from.md";
+    Debugging: "../docs/debugging.md";
+    FirstLayouts: "../docs/first-layouts.md";
+    GemmAndGather: "../docs/gemm-and-gather.md";
+    GemmInNineSteps: "../docs/gemm-in-nine-steps.md";
+    Graphs: "../docs/graphs.md";
+    Kernels: "../docs/kernels.md";
+    Launching: "../docs/launching.md";
+    Movement: "../docs/movement.md";
+    RmsNorm: "../docs/rms-norm.md";
+    Softmax: "../docs/softmax.md";
+    StickingPoints: "../docs/sticking-points.md";
+    Tensors: "../docs/tensors.md";
+    TuningPage: "../docs/tuning.md";
+}
