@@ -5,6 +5,7 @@
 mod archive;
 mod arm;
 mod barriers;
+mod book;
 mod ci;
 mod combinations;
 mod cuda_toolkit;
@@ -55,6 +56,7 @@ usage: cargo xtask <task>
   release --dry-run
                 all that comes before a release: the same with more features and with the newest Rust that is installed,
                 documentation, the README's program and an own kernel made from the packages; lists what to publish
+  book          makes a book of the guide, with mdBook, in target/book/html
   ptx --record  writes xtask/barriers.txt, after someone has looked at the kernels' barriers
   nightly       what takes longer: assembles for all GPUs, compiles the kernels for f16 and compares them with those made
                 of bf16's text, runs `arm`, and judges the fit of the choice of a kernel
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         ["release", "--check"] => release::check(),
         ["release", "--dry-run"] => release::dry_run(),
         ["playground"] => playground::run(),
+        ["book"] => book::run(),
         ["cuda-toolkit"] => cuda_toolkit::run(),
         ["arm"] => arm::run(),
         ["miri"] => sanitizers::miri(),
