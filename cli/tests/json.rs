@@ -145,6 +145,8 @@ fn the_other_commands_have_documented_results() {
     assert_eq!(moe["layers"][0]["check"]["right"], true);
 
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("json.tuning");
+    // That of an earlier run may be of other kernels, and would be added to.
+    let _ = std::fs::remove_file(&file);
     let options = "--shapes 16x32x32 --dtype f32,e4m3 --device --backend cpu --rounds 5";
     let tune = result(&format!("tune {options} --out {}", file.display()));
     assert_result(

