@@ -15,6 +15,7 @@ use crate::DeviceData;
 ///
 /// let sum = bf16::from_f32(1.5).to_f32() + 1.0 / 512.0;
 /// assert_eq!(bf16::pair_from_f32([sum, 2.0]), [bf16::from_f32(1.5), bf16::from_f32(2.0)]);
+/// assert_eq!(bf16::from_low_bits(0xFFFF_3F80), bf16::ONE);
 /// ```
 pub trait Float: DeviceData + Shuffle {
     /// The same value as `f32`.
@@ -25,6 +26,9 @@ pub trait Float: DeviceData + Shuffle {
 
     /// [`from_f32`](Self::from_f32) of two values, by one instruction if there is one.
     fn pair_from_f32(values: [f32; 2]) -> [Self; 2];
+
+    /// The value whose bits are the lowest ones of a register. The others do not matter.
+    fn from_low_bits(register: u32) -> Self;
 }
 
 impl Float for f32 {
@@ -41,6 +45,11 @@ impl Float for f32 {
     #[inline(always)]
     fn pair_from_f32(values: [f32; 2]) -> [Self; 2] {
         values
+    }
+
+    #[inline(always)]
+    fn from_low_bits(register: u32) -> Self {
+        f32::from_bits(register)
     }
 }
 
@@ -59,6 +68,11 @@ impl Float for f16 {
     fn pair_from_f32(values: [f32; 2]) -> [Self; 2] {
         imp::f16_pair(values)
     }
+
+    #[inline(always)]
+    fn from_low_bits(register: u32) -> Self {
+        f16::from_bits(register as u16)
+    }
 }
 
 impl Float for bf16 {
@@ -75,6 +89,11 @@ impl Float for bf16 {
     #[inline(always)]
     fn pair_from_f32(values: [f32; 2]) -> [Self; 2] {
         imp::bf16_pair(values)
+    }
+
+    #[inline(always)]
+    fn from_low_bits(register: u32) -> Self {
+        bf16::from_bits(register as u16)
     }
 }
 

@@ -81,10 +81,7 @@ impl<T: Float + Default> Word<T> for Pair<T> {
     #[inline(always)]
     fn number(self, nth: usize) -> f32 {
         const { assert!(size_of::<T>() == 2, "a pair has numbers of 16 bits") };
-        let bits = (self.bits >> (16 * nth)) as u16;
-        // SAFETY: a number has 16 bits, as just asserted, and every pattern of bits is one, as of all device data.
-        let number: T = unsafe { core::mem::transmute_copy(&bits) };
-        number.to_f32()
+        T::from_low_bits(self.bits >> (16 * nth)).to_f32()
     }
 }
 
