@@ -15,7 +15,7 @@ mod rows;
 
 pub use copy::{CopyPartition, CopyWidth, ThreadCopy, TiledCopy};
 pub use extent::{Divided, Half, Repeats, TileShape, Tiled};
-pub use matrices::Matrices;
+pub use matrices::{Matrices, MatrixRows};
 pub use mma::{
     InOrder, OperandA, OperandB, OperandC, PartitionA, PartitionB, PartitionC, PartitionValues,
     Permutation, Steps, ThreadMma, TiledMma, Warps,

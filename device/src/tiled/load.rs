@@ -1,8 +1,9 @@
 //! Operands of a tiled MMA, from shared memory to the registers of the threads that multiply them.
 
 use cutlet_layout_core::{
-    Fragment, Matrices, Mma, OperandA, OperandB, PartitionA, PartitionB, Permutation, Repeats,
-    StaticLayout, ThreadIndex, ThreadMma, ThreadValue, TileShape, Tiled, TiledMma, Warps, each,
+    Bound, Fragment, FragmentLayout, Inner, Matrices, MatrixRows, Mma, OperandA, OperandB,
+    PartitionA, PartitionB, Permutation, Repeats, StaticLayout, ThreadIndex, ThreadMma,
+    ThreadValue, TileShape, Tiled, TiledMma, Warps, each,
 };
 
 use crate::sm80::WarpMma;
@@ -102,6 +103,27 @@ where
 }
 
 /// `ldmatrix`: elements of 8, 16 or 32 bits, in tiles of which each 16 bytes along k are consecutive in shared memory.
+///
+/// A tile that is consecutive along m does not compile:
+///
+/// ```compile_fail,E0080
+/// use cutlet_device::sm80::Mma16816;
+/// use cutlet_device::tile::MnMajorTile;
+/// use cutlet_device::tiled::{LdMatrix, load_a};
+/// use cutlet_device::{kernel, thread_idx};
+/// use cutlet_layout_core::{L, TiledMma};
+/// use half::bf16;
+///
+/// type Mma = TiledMma<Mma16816<bf16>, L!((2, 2):(1, 2))>;
+///
+/// # /// # Safety
+/// # /// None.
+/// #[kernel(threads = 128)]
+/// unsafe fn product(#[shared] a: MnMajorTile<bf16, 64, 32>) {
+///     load_a(LdMatrix, Mma::thread_slice(thread_idx()), unsafe { a.tensor() }, 0);
+/// }
+/// # fn main() { product.body(); }
+/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct LdMatrix;
 
@@ -113,9 +135,25 @@ pub struct LdMatrixTransposed;
 #[derive(Clone, Copy, Debug)]
 pub struct ByElement;
 
+/// Where the matrices of an M×K tile of A begin.
+type MatricesOfA<I, W, P, Tile, const TRANSPOSED: bool> =
+    Matrices<TiledMma<I, W, P>, OperandA, Tile, <I as MmaInstruction>::A, TRANSPOSED>;
 /// Where the matrices of an N×K tile of B begin.
 type MatricesOfB<I, W, P, Tile, const TRANSPOSED: bool> =
     Matrices<TiledMma<I, W, P>, OperandB, Tile, <I as MmaInstruction>::B, TRANSPOSED>;
+
+/// Panics unless the rows of the matrices `M` are 16 bytes side by side in the tile, at a multiple of 16.
+const fn assert_rows<S: Tiled, Element, M>()
+where
+    MatrixRows<M>: FragmentLayout,
+{
+    let run = <<S::Inner as Inner>::Bound<MatrixRows<M>> as Bound>::RUN;
+    assert!(
+        run * size_of::<Element>() >= 16,
+        "the rows that `ldmatrix` reads are not 16 bytes side by side in this tile: `LdMatrix` is for tiles that are \
+         consecutive along k, `LdMatrixTransposed` for those along m or n, and `ByElement` for all others"
+    );
+}
 
 /// Implements an atom that loads four matrices for an instruction's A, and for two instructions' B, or two for one
 /// instruction's if a thread has an odd number of them.
@@ -139,13 +177,17 @@ macro_rules! by_matrices {
                 PartitionA<TiledMma<I, W, P>, S::Tile>: ThreadValue,
                 <S::Tile as TileShape>::Rows: Repeats<I::M, W::Below>,
             {
-                let rows = tile.partition_tile_broadcast::<Matrices<
-                    TiledMma<I, W, P>,
-                    OperandA,
-                    S::Tile,
-                    <I as MmaInstruction>::A,
-                    $is_transposed,
-                >>(mma.thread());
+                const {
+                    assert_rows::<
+                        S,
+                        <I as MmaInstruction>::A,
+                        MatricesOfA<I, W, P, S::Tile, $is_transposed>,
+                    >()
+                }
+                let rows = tile
+                    .partition_tile_broadcast::<MatricesOfA<I, W, P, S::Tile, $is_transposed>>(
+                        mma.thread(),
+                    );
                 let first = step * const { Times::<S::Tile, I::M, W::Below>::SIZE };
                 Fragment::from_fn(|nth| {
                     // SAFETY: the tensor's creator promised its elements, and that barriers order their writes before.
@@ -168,6 +210,13 @@ macro_rules! by_matrices {
                 PartitionB<TiledMma<I, W, P>, S::Tile>: ThreadValue,
                 <S::Tile as TileShape>::Rows: Repeats<I::N, W::Aside>,
             {
+                const {
+                    assert_rows::<
+                        S,
+                        <I as MmaInstruction>::B,
+                        MatricesOfB<I, W, P, S::Tile, $is_transposed>,
+                    >()
+                }
                 let rows = tile
                     .partition_tile_broadcast::<MatricesOfB<I, W, P, S::Tile, $is_transposed>>(
                         mma.thread(),

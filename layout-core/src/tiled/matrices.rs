@@ -61,7 +61,7 @@ macro_rules! matrices {
             const TRANSPOSED: bool,
         > Matrices<TiledMma<Atom, W, P>, $operand, Tile, Element, TRANSPOSED>
         {
-            /// The k of a step.
+            /// The extents of a step: all rows, and the k of the instruction.
             const STEP: IntTuple =
                 IntTuple::fixed(&[Tile::Rows::SIZE as i64, Atom::K::SIZE as i64]);
             /// (thread, value) → position in the tile of a step.
@@ -123,5 +123,22 @@ impl<M: Divided> StaticLayout for MatrixLoads<M> {
 }
 
 impl<M: Divided> FragmentLayout for MatrixLoads<M> {
+    type Storage = [(); 256];
+}
+
+/// The elements of the rows of [`Matrices`] `M`: those of a row, which lie side by side in memory, then the loads. They are
+/// never in a fragment.
+#[derive(Clone, Copy, Debug)]
+pub struct MatrixRows<M>(PhantomData<M>);
+
+impl<M: Divided> StaticLayout for MatrixRows<M> {
+    const LAYOUT: Layout = Layout::concat(&[
+        M::DIVIDED.get(&[1, 0]),
+        M::DIVIDED.get(&[1, 1]),
+        M::DIVIDED.mode(3),
+    ]);
+}
+
+impl<M: Divided> FragmentLayout for MatrixRows<M> {
     type Storage = [(); 256];
 }
