@@ -24,6 +24,7 @@ pub use copy::{CopyInstruction, CpAsync, copy, copy_if};
 pub use gemm::{FragmentC, gemm};
 pub use gemm_shared::{gemm_shared, wait_c};
 pub use load::{
-    ByElement, FragmentA, FragmentB, LdMatrix, LdMatrixTransposed, LoadOperands, load_a, load_b,
+    ByElement, FragmentA, FragmentB, LdMatrix, LdMatrixTransposed, LoadOperands, TileOfA, TileOfB,
+    load_a, load_b,
 };
 pub use universal_fma::UniversalFma;

@@ -132,9 +132,9 @@ pub use static_layout::{Composition, E, M, StaticLayout, compose_coordinates, ea
 pub use tensor::{Partition, Tensor};
 pub use tile::{Coord, KnownExtent, TileIndex, Whole, tile_extent, tile_origin, tiles};
 pub use tiled::{
-    CopyPartition, CopyWidth, Divided, Half, InOrder, Matrices, MatrixRows, OperandA, OperandB,
-    OperandC, PartitionA, PartitionB, PartitionC, PartitionRows, PartitionValues, Permutation,
-    Repeats, Steps, ThreadCopy, ThreadMma, TileShape, Tiled, TiledCopy, TiledMma, Warps,
+    Arrangement, CopyPartition, CopyWidth, Divided, Half, InOrder, Matrices, MatrixRows, OperandA,
+    OperandB, OperandC, PartitionA, PartitionB, PartitionC, PartitionRows, PartitionValues,
+    Permutation, Repeats, Steps, ThreadCopy, ThreadMma, TileShape, Tiled, TiledCopy, TiledMma,
 };
 pub use value_tensor::{Counting, Direct, Memory, MemoryMut, Number, Recast, Source, ValueTensor};
 

@@ -513,6 +513,7 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
             f(from, to, self.bound.count(v, Self::WIDTH));
         });
     }
+
     /// [`each_access`](Self::each_access), with how many of its values exist in both partitions.
     #[inline(always)]
     pub fn each_access_in_both<F: Engine, J: Inner>(
@@ -520,14 +521,11 @@ impl<E: Engine, I: Inner, C: ThreadValue> Partition<E, I, C> {
         to: &Partition<F, J, C>,
         mut f: impl FnMut(E, F, u32),
     ) {
-        const { Self::WIDTH_FITS }
-        const { Partition::<F, J, C>::WIDTH_FITS }
-        each::<Accesses<C::Val, C::Width>>(|nth| {
-            let v = nth * Self::WIDTH;
-            let from = self.engine.offset(self.bound.index(v));
-            let count = self.bound.count(v, Self::WIDTH);
+        let mut v = 0;
+        self.each_access(to, |from, to_engine, count| {
             let in_both = count.min(to.bound.count(v, Self::WIDTH));
-            f(from, to.engine.offset(to.bound.index(v)), in_both);
+            v += Self::WIDTH;
+            f(from, to_engine, in_both);
         });
     }
 }

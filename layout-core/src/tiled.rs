@@ -17,7 +17,7 @@ pub use copy::{CopyPartition, CopyWidth, ThreadCopy, TiledCopy};
 pub use extent::{Divided, Half, Repeats, TileShape, Tiled};
 pub use matrices::{Matrices, MatrixRows};
 pub use mma::{
-    InOrder, OperandA, OperandB, OperandC, PartitionA, PartitionB, PartitionC, PartitionValues,
-    Permutation, Steps, ThreadMma, TiledMma, Warps,
+    Arrangement, InOrder, OperandA, OperandB, OperandC, PartitionA, PartitionB, PartitionC,
+    PartitionValues, Permutation, Steps, ThreadMma, TiledMma,
 };
 pub use rows::PartitionRows;

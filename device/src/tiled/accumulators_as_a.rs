@@ -1,8 +1,8 @@
 //! Accumulators of one product as operand A of the next, without a copy.
 
 use cutlet_layout_core::{
-    Fragment, FragmentLayout, InOrder, OperandC, PartitionValues, Repeats, StaticLayout,
-    ThreadIndex, ThreadMma, TileShape, TiledMma, Warps,
+    Arrangement, Fragment, FragmentLayout, InOrder, OperandC, PartitionValues, Repeats,
+    StaticLayout, ThreadIndex, ThreadMma, TileShape, TiledMma,
 };
 
 use super::{FragmentA, FragmentC};
@@ -23,7 +23,7 @@ pub fn accumulators_as_a<T, W, X, Tile>(
 where
     T: Float16,
     Mma16816<T>: WarpMma<FragmentA = [u32; 4], Acc = f32>,
-    W: Warps,
+    W: Arrangement,
     X: ThreadIndex,
     Tile: TileShape,
     Tile::Rows: Repeats<<Mma16816<T> as cutlet_layout_core::Mma>::M, W::Below>,

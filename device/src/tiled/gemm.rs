@@ -1,8 +1,8 @@
 //! The product of a thread's fragments, by the instruction of a tiled MMA.
 
 use cutlet_layout_core::{
-    Fragment, FragmentLayout, OperandC, PartitionValues, Permutation, StaticLayout, ThreadIndex,
-    ThreadMma, TiledMma, Warps, each,
+    Arrangement, Fragment, FragmentLayout, OperandC, PartitionValues, Permutation, StaticLayout,
+    ThreadIndex, ThreadMma, TiledMma, each,
 };
 
 use crate::MmaInstruction;
@@ -26,7 +26,7 @@ pub fn gemm<I, W, P, X, RowsOfA, RowsOfB, Tile>(
     c: &mut FragmentC<I, W, P, Tile>,
 ) where
     I: WarpMma,
-    W: Warps,
+    W: Arrangement,
     P: Permutation,
     X: ThreadIndex,
     RowsOfA: FragmentLayout,

@@ -1,8 +1,8 @@
 //! Products of tiles in shared memory, by the instructions of warpgroups.
 
 use cutlet_layout_core::{
-    Fragment, FragmentLayout, InOrder, Mma, OperandC, PartitionValues, StaticLayout, StaticSwizzle,
-    Steps, ThreadIndex, ThreadMma, TileShape, TiledMma, Warps, each,
+    Arrangement, Fragment, FragmentLayout, InOrder, Mma, OperandC, PartitionValues, StaticLayout,
+    StaticSwizzle, Steps, ThreadIndex, ThreadMma, TileShape, TiledMma, each,
 };
 
 use super::FragmentC;
@@ -33,7 +33,7 @@ pub unsafe fn gemm_shared<I, W, X, LA, WA, LB, WB, const ATOMS: usize>(
     accumulate: bool,
 ) where
     I: WgmmaInstruction + Mma,
-    W: Warps,
+    W: Arrangement,
     X: ThreadIndex,
     LA: TileShape,
     WA: StaticSwizzle,
@@ -81,7 +81,7 @@ pub unsafe fn gemm_shared<I, W, X, LA, WA, LB, WB, const ATOMS: usize>(
 }
 
 /// The distance between the numbers of warpgroups that are neighbours along a direction.
-const fn step<W: Warps>(along: usize) -> u32 {
+const fn step<W: Arrangement>(along: usize) -> u32 {
     let stride = W::LAYOUT.mode(along).stride().leaf(0).value() as u32;
     if stride == 0 { 1 } else { stride }
 }
@@ -95,7 +95,7 @@ pub fn wait_c<I, W, X, Tile, const ATOMS: usize>(
 ) -> FragmentC<I, W, InOrder, Tile>
 where
     I: WgmmaInstruction + Mma,
-    W: Warps,
+    W: Arrangement,
     X: ThreadIndex,
     PartitionValues<TiledMma<I, W>, OperandC, Tile>: FragmentLayout,
 {

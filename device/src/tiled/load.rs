@@ -1,9 +1,9 @@
 //! Operands of a tiled MMA, from shared memory to the registers of the threads that multiply them.
 
 use cutlet_layout_core::{
-    Bound, Fragment, FragmentLayout, Inner, Matrices, MatrixRows, Mma, OperandA, OperandB,
-    PartitionA, PartitionB, Permutation, Repeats, StaticLayout, ThreadIndex, ThreadMma,
-    ThreadValue, TileShape, Tiled, TiledMma, Warps, each,
+    Arrangement, Bound, Fragment, FragmentLayout, Inner, M as Mode, Matrices, MatrixRows, Mma,
+    OperandA, OperandB, Permutation, Repeats, StaticLayout, ThreadIndex, ThreadMma, ThreadValue,
+    TileShape, Tiled, TiledMma, each,
 };
 
 use crate::sm80::WarpMma;
@@ -14,10 +14,44 @@ type Times<Tile, Unit, Units> = <<Tile as TileShape>::Rows as Repeats<Unit, Unit
 
 /// A thread's registers of an M×K tile of A in one step along k, by rows of instructions.
 pub type FragmentA<I, W, Tile> =
-    Fragment<<I as WarpMma>::FragmentA, Times<Tile, <I as Mma>::M, <W as Warps>::Below>>;
+    Fragment<<I as WarpMma>::FragmentA, Times<Tile, <I as Mma>::M, <W as Arrangement>::Below>>;
 /// A thread's registers of an N×K tile of B in one step along k, by rows of instructions.
 pub type FragmentB<I, W, Tile> =
-    Fragment<<I as WarpMma>::FragmentB, Times<Tile, <I as Mma>::N, <W as Warps>::Aside>>;
+    Fragment<<I as WarpMma>::FragmentB, Times<Tile, <I as Mma>::N, <W as Arrangement>::Aside>>;
+
+/// A tile in shared memory that the warps `W` of a tiled MMA of `I` read as operand A: M×K.
+pub trait TileOfA<I: WarpMma + Mma, W: Arrangement>:
+    Tiled<
+        Engine = Shared<<I as MmaInstruction>::A>,
+        Tile: TileShape<Rows: Repeats<I::M, W::Below>, Columns: Repeats<I::K, Mode<1, 1>>>,
+    >
+{
+}
+
+/// A tile in shared memory that the warps `W` of a tiled MMA of `I` read as operand B: N×K.
+pub trait TileOfB<I: WarpMma + Mma, W: Arrangement>:
+    Tiled<
+        Engine = Shared<<I as MmaInstruction>::B>,
+        Tile: TileShape<Rows: Repeats<I::N, W::Aside>, Columns: Repeats<I::K, Mode<1, 1>>>,
+    >
+{
+}
+
+impl<I: WarpMma + Mma, W: Arrangement, S> TileOfA<I, W> for S where
+    S: Tiled<
+            Engine = Shared<<I as MmaInstruction>::A>,
+            Tile: TileShape<Rows: Repeats<I::M, W::Below>, Columns: Repeats<I::K, Mode<1, 1>>>,
+        >
+{
+}
+
+impl<I: WarpMma + Mma, W: Arrangement, S> TileOfB<I, W> for S where
+    S: Tiled<
+            Engine = Shared<<I as MmaInstruction>::B>,
+            Tile: TileShape<Rows: Repeats<I::N, W::Aside>, Columns: Repeats<I::K, Mode<1, 1>>>,
+        >
+{
+}
 
 /// Instructions that read operands of `I` from shared memory.
 #[diagnostic::on_unimplemented(
@@ -27,32 +61,18 @@ pub type FragmentB<I, W, Tile> =
 )]
 pub trait LoadOperands<I: WarpMma + Mma>: Copy {
     /// See [`load_a`].
-    fn load_a<W, P, X, S>(
+    fn load_a<W: Arrangement, P: Permutation, X: ThreadIndex, S: TileOfA<I, W>>(
         mma: ThreadMma<TiledMma<I, W, P>, X>,
         tile: S,
         step: usize,
-    ) -> FragmentA<I, W, S::Tile>
-    where
-        W: Warps,
-        P: Permutation,
-        X: ThreadIndex,
-        S: Tiled<Engine = Shared<<I as MmaInstruction>::A>>,
-        PartitionA<TiledMma<I, W, P>, S::Tile>: ThreadValue,
-        <S::Tile as TileShape>::Rows: Repeats<I::M, W::Below>;
+    ) -> FragmentA<I, W, S::Tile>;
 
     /// See [`load_b`].
-    fn load_b<W, P, X, S>(
+    fn load_b<W: Arrangement, P: Permutation, X: ThreadIndex, S: TileOfB<I, W>>(
         mma: ThreadMma<TiledMma<I, W, P>, X>,
         tile: S,
         step: usize,
-    ) -> FragmentB<I, W, S::Tile>
-    where
-        W: Warps,
-        P: Permutation,
-        X: ThreadIndex,
-        S: Tiled<Engine = Shared<<I as MmaInstruction>::B>>,
-        PartitionB<TiledMma<I, W, P>, S::Tile>: ThreadValue,
-        <S::Tile as TileShape>::Rows: Repeats<I::N, W::Aside>;
+    ) -> FragmentB<I, W, S::Tile>;
 }
 
 /// Reads the registers that the thread multiplies in one step along k of an M×K tile of A. All threads of the tiled MMA
@@ -70,12 +90,10 @@ pub fn load_a<Atom, I, W, P, X, S>(
 where
     Atom: LoadOperands<I>,
     I: WarpMma + Mma,
-    W: Warps,
+    W: Arrangement,
     P: Permutation,
     X: ThreadIndex,
-    S: Tiled<Engine = Shared<<I as MmaInstruction>::A>>,
-    PartitionA<TiledMma<I, W, P>, S::Tile>: ThreadValue,
-    <S::Tile as TileShape>::Rows: Repeats<I::M, W::Below>,
+    S: TileOfA<I, W>,
 {
     Atom::load_a(mma, tile, step)
 }
@@ -92,12 +110,10 @@ pub fn load_b<Atom, I, W, P, X, S>(
 where
     Atom: LoadOperands<I>,
     I: WarpMma + Mma,
-    W: Warps,
+    W: Arrangement,
     P: Permutation,
     X: ThreadIndex,
-    S: Tiled<Engine = Shared<<I as MmaInstruction>::B>>,
-    PartitionB<TiledMma<I, W, P>, S::Tile>: ThreadValue,
-    <S::Tile as TileShape>::Rows: Repeats<I::N, W::Aside>,
+    S: TileOfB<I, W>,
 {
     Atom::load_b(mma, tile, step)
 }
@@ -164,19 +180,11 @@ macro_rules! by_matrices {
         {
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            fn load_a<W, P, X, S>(
+            fn load_a<W: Arrangement, P: Permutation, X: ThreadIndex, S: TileOfA<I, W>>(
                 mma: ThreadMma<TiledMma<I, W, P>, X>,
                 tile: S,
                 step: usize,
-            ) -> FragmentA<I, W, S::Tile>
-            where
-                W: Warps,
-                P: Permutation,
-                X: ThreadIndex,
-                S: Tiled<Engine = Shared<<I as MmaInstruction>::A>>,
-                PartitionA<TiledMma<I, W, P>, S::Tile>: ThreadValue,
-                <S::Tile as TileShape>::Rows: Repeats<I::M, W::Below>,
-            {
+            ) -> FragmentA<I, W, S::Tile> {
                 const {
                     assert_rows::<
                         S,
@@ -197,19 +205,11 @@ macro_rules! by_matrices {
 
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            fn load_b<W, P, X, S>(
+            fn load_b<W: Arrangement, P: Permutation, X: ThreadIndex, S: TileOfB<I, W>>(
                 mma: ThreadMma<TiledMma<I, W, P>, X>,
                 tile: S,
                 step: usize,
-            ) -> FragmentB<I, W, S::Tile>
-            where
-                W: Warps,
-                P: Permutation,
-                X: ThreadIndex,
-                S: Tiled<Engine = Shared<<I as MmaInstruction>::B>>,
-                PartitionB<TiledMma<I, W, P>, S::Tile>: ThreadValue,
-                <S::Tile as TileShape>::Rows: Repeats<I::N, W::Aside>,
-            {
+            ) -> FragmentB<I, W, S::Tile> {
                 const {
                     assert_rows::<
                         S,
@@ -257,19 +257,11 @@ macro_rules! element_by_element {
 impl<I: WarpMma + Mma> LoadOperands<I> for ByElement {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn load_a<W, P, X, S>(
+    fn load_a<W: Arrangement, P: Permutation, X: ThreadIndex, S: TileOfA<I, W>>(
         mma: ThreadMma<TiledMma<I, W, P>, X>,
         tile: S,
         step: usize,
-    ) -> FragmentA<I, W, S::Tile>
-    where
-        W: Warps,
-        P: Permutation,
-        X: ThreadIndex,
-        S: Tiled<Engine = Shared<<I as MmaInstruction>::A>>,
-        PartitionA<TiledMma<I, W, P>, S::Tile>: ThreadValue,
-        <S::Tile as TileShape>::Rows: Repeats<I::M, W::Below>,
-    {
+    ) -> FragmentA<I, W, S::Tile> {
         let part = mma.partition_a(tile);
         element_by_element!(
             part,
@@ -282,19 +274,11 @@ impl<I: WarpMma + Mma> LoadOperands<I> for ByElement {
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn load_b<W, P, X, S>(
+    fn load_b<W: Arrangement, P: Permutation, X: ThreadIndex, S: TileOfB<I, W>>(
         mma: ThreadMma<TiledMma<I, W, P>, X>,
         tile: S,
         step: usize,
-    ) -> FragmentB<I, W, S::Tile>
-    where
-        W: Warps,
-        P: Permutation,
-        X: ThreadIndex,
-        S: Tiled<Engine = Shared<<I as MmaInstruction>::B>>,
-        PartitionB<TiledMma<I, W, P>, S::Tile>: ThreadValue,
-        <S::Tile as TileShape>::Rows: Repeats<I::N, W::Aside>,
-    {
+    ) -> FragmentB<I, W, S::Tile> {
         let part = mma.partition_b(tile);
         element_by_element!(
             part,

@@ -5,8 +5,8 @@ use core::marker::PhantomData;
 use crate::error::or_panic;
 use crate::tiled::mma::coordinates;
 use crate::{
-    AccessWidth, CopyAtom, CopyTiling, FragmentLayout, Layout, Partition, Repeats, StaticLayout,
-    ThreadIndex, ThreadValue, TileShape, Tiled, Warps,
+    AccessWidth, Arrangement, CopyAtom, CopyTiling, FragmentLayout, Layout, Partition, Repeats,
+    StaticLayout, ThreadIndex, ThreadValue, TileShape, Tiled,
 };
 
 /// The copy instruction `Atom`, executed by `Threads` on `Values` each, and repeated until a tile is covered.
@@ -48,7 +48,7 @@ impl<const N: usize> CopyWidth for crate::Width<N> {
     type Width = Self;
 }
 
-impl<Atom: CopyWidth, Threads: Warps, Values: Warps> TiledCopy<Atom, Threads, Values> {
+impl<Atom: CopyWidth, Threads: Arrangement, Values: Arrangement> TiledCopy<Atom, Threads, Values> {
     /// The tiled copy as a value, which divides any layout.
     pub const TILING: CopyTiling = {
         // The width of an element does not matter: it is one byte here.
@@ -113,8 +113,8 @@ impl<Atom, Threads, Values, Tile> ThreadValue
     for CopyPartition<TiledCopy<Atom, Threads, Values>, Tile>
 where
     Atom: CopyWidth,
-    Threads: Warps,
-    Values: Warps + FragmentLayout,
+    Threads: Arrangement,
+    Values: Arrangement + FragmentLayout,
     Tile: TileShape,
     Tile::Rows: Repeats<Threads::Below, Values::Below>,
     Tile::Columns: Repeats<Threads::Aside, Values::Aside>,
@@ -125,17 +125,18 @@ where
 }
 
 /// (thread, value, RestM, RestN) → the tile's coordinates.
-const fn divided<Atom: CopyWidth, Threads: Warps, Values: Warps, Tile: TileShape>() -> Layout {
+const fn divided<Atom: CopyWidth, Threads: Arrangement, Values: Arrangement, Tile: TileShape>()
+-> Layout {
     or_panic(TiledCopy::<Atom, Threads, Values>::TILING.try_tidfrg_s(&coordinates::<Tile>()))
 }
 
-impl<Atom: CopyWidth, Threads: Warps, Values: Warps, Tile: TileShape> StaticLayout
+impl<Atom: CopyWidth, Threads: Arrangement, Values: Arrangement, Tile: TileShape> StaticLayout
     for CopyThreads<TiledCopy<Atom, Threads, Values>, Tile>
 {
     const LAYOUT: Layout = divided::<Atom, Threads, Values, Tile>().mode(0).flatten();
 }
 
-impl<Atom: CopyWidth, Threads: Warps, Values: Warps, Tile: TileShape> StaticLayout
+impl<Atom: CopyWidth, Threads: Arrangement, Values: Arrangement, Tile: TileShape> StaticLayout
     for CopyValues<TiledCopy<Atom, Threads, Values>, Tile>
 {
     const LAYOUT: Layout = divided::<Atom, Threads, Values, Tile>().take(1, 4);
@@ -145,8 +146,8 @@ impl<Atom, Threads, Values, Tile> FragmentLayout
     for CopyValues<TiledCopy<Atom, Threads, Values>, Tile>
 where
     Atom: CopyWidth,
-    Threads: Warps,
-    Values: Warps + FragmentLayout,
+    Threads: Arrangement,
+    Values: Arrangement + FragmentLayout,
     Tile: TileShape,
     Tile::Rows: Repeats<Threads::Below, Values::Below>,
     Tile::Columns: Repeats<Threads::Aside, Values::Aside>,

@@ -5,8 +5,8 @@ use core::marker::PhantomData;
 use crate::error::or_panic;
 use crate::tiled::mma::{OperandA, OperandB, coordinates};
 use crate::{
-    CopyAtom, CopyTiling, FragmentLayout, IntTuple, Layout, Mma, Permutation, StaticLayout,
-    ThreadValue, TileShape, TiledMma, Warps, Width,
+    Arrangement, CopyAtom, CopyTiling, FragmentLayout, IntTuple, Layout, Mma, Permutation,
+    StaticLayout, ThreadValue, TileShape, TiledMma, Width,
 };
 
 /// Where each thread's row of a matrix begins in a tile of an operand: thread-value layout of the loads that bring the
@@ -28,88 +28,79 @@ pub struct MatrixThreads<M>(PhantomData<M>);
 #[derive(Clone, Copy, Debug)]
 pub struct MatrixLoads<M>(PhantomData<M>);
 
+/// What the threads hold in a step along k of an operand, of which [`Matrices`] are loaded.
+pub trait Step: Copy + 'static {
+    /// The extents of a step: all rows, and the k of the instruction.
+    const EXTENTS: IntTuple;
+    /// (thread, value) → position in a step.
+    const HELD: Layout;
+}
+
+impl<T, Operand, Tile, Element, const TRANSPOSED: bool>
+    Matrices<T, Operand, Tile, Element, TRANSPOSED>
+where
+    Self: Step,
+{
+    /// The matrices of a load.
+    pub const MATRICES: usize = {
+        let bytes = Self::HELD.mode(1).size() * size_of::<Element>() as i64;
+        if bytes % 16 == 0 { 4 } else { 2 }
+    };
+}
+
 /// What a tile is divided into by loads.
 trait Divided: Copy + 'static {
     /// (thread, (element of a row, load), 1, step) → the tile's coordinates.
     const DIVIDED: Layout;
 }
 
-const fn divided<Element>(
-    matrices: usize,
-    is_transposed: bool,
-    of_a_step: &Layout,
-    step: &IntTuple,
-    tile: &Layout,
-) -> Layout {
-    let bits = 8 * size_of::<Element>() as i64;
-    let atom = if is_transposed {
-        CopyAtom::ldmatrix_transposed(matrices as i64, bits)
-    } else {
-        CopyAtom::ldmatrix(matrices as i64, bits)
+impl<T, Operand, Tile: TileShape, Element, const TRANSPOSED: bool> Divided
+    for Matrices<T, Operand, Tile, Element, TRANSPOSED>
+where
+    Self: Step,
+{
+    const DIVIDED: Layout = {
+        let bits = 8 * size_of::<Element>() as i64;
+        let matrices = Self::MATRICES as i64;
+        let atom = if TRANSPOSED {
+            CopyAtom::ldmatrix_transposed(matrices, bits)
+        } else {
+            CopyAtom::ldmatrix(matrices, bits)
+        };
+        let loads = CopyTiling::of_layout(atom, &Self::HELD, &Self::EXTENTS);
+        or_panic(loads.try_tidfrg_s(&coordinates::<Tile>()))
     };
-    or_panic(CopyTiling::of_layout(atom, of_a_step, step).try_tidfrg_s(tile))
 }
 
-macro_rules! matrices {
+impl<T, Operand, Tile: TileShape, Element, const TRANSPOSED: bool> ThreadValue
+    for Matrices<T, Operand, Tile, Element, TRANSPOSED>
+where
+    Self: Step,
+{
+    type Thr = MatrixThreads<Self>;
+    type Val = MatrixLoads<Self>;
+    type Width = Width<1>;
+}
+
+macro_rules! step {
     ($($operand:ident: $tv:ident;)+) => {$(
         impl<
             Atom: Mma,
-            W: Warps,
+            W: Arrangement,
             P: Permutation,
             Tile: TileShape,
             Element: Copy + 'static,
             const TRANSPOSED: bool,
-        > Matrices<TiledMma<Atom, W, P>, $operand, Tile, Element, TRANSPOSED>
+        > Step for Matrices<TiledMma<Atom, W, P>, $operand, Tile, Element, TRANSPOSED>
         {
-            /// The extents of a step: all rows, and the k of the instruction.
-            const STEP: IntTuple =
+            const EXTENTS: IntTuple =
                 IntTuple::fixed(&[Tile::Rows::SIZE as i64, Atom::K::SIZE as i64]);
-            /// (thread, value) → position in the tile of a step.
-            const OF_A_STEP: Layout =
-                TiledMma::<Atom, W, P>::TILING.$tv(&Layout::col_major(&Self::STEP));
-
-            /// The matrices of a load.
-            pub const MATRICES: usize = {
-                let bytes = Self::OF_A_STEP.mode(1).size() * size_of::<Element>() as i64;
-                if bytes % 16 == 0 { 4 } else { 2 }
-            };
-        }
-
-        impl<
-            Atom: Mma,
-            W: Warps,
-            P: Permutation,
-            Tile: TileShape,
-            Element: Copy + 'static,
-            const TRANSPOSED: bool,
-        > Divided for Matrices<TiledMma<Atom, W, P>, $operand, Tile, Element, TRANSPOSED>
-        {
-            const DIVIDED: Layout = divided::<Element>(
-                Self::MATRICES,
-                TRANSPOSED,
-                &Self::OF_A_STEP,
-                &Self::STEP,
-                &coordinates::<Tile>(),
-            );
-        }
-
-        impl<
-            Atom: Mma,
-            W: Warps,
-            P: Permutation,
-            Tile: TileShape,
-            Element: Copy + 'static,
-            const TRANSPOSED: bool,
-        > ThreadValue
-            for Matrices<TiledMma<Atom, W, P>, $operand, Tile, Element, TRANSPOSED>
-        {
-            type Thr = MatrixThreads<Self>;
-            type Val = MatrixLoads<Self>;
-            type Width = Width<1>;
+            const HELD: Layout =
+                TiledMma::<Atom, W, P>::TILING.$tv(&Layout::col_major(&Self::EXTENTS));
         }
     )+};
 }
-matrices! {
+step! {
     OperandA: layout_a_tv;
     OperandB: layout_b_tv;
 }

@@ -44,19 +44,20 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct TiledMma<Atom, Warps, Permutation = InOrder>(PhantomData<(Atom, Warps, Permutation)>);
 
-/// Numbers of warps by (m, n).
+/// The places of the warps of a [`TiledMma`], or of the threads or values of a [`TiledCopy`](crate::TiledCopy): so many below
+/// one another and so many side by side, each with a number.
 #[diagnostic::on_unimplemented(
-    message = "`{Self}` does not number the warps of a tiled MMA",
+    message = "`{Self}` does not arrange warps, threads or values in rows and columns",
     note = "write `L!((BELOW, ASIDE):(STRIDE, STRIDE))`, such as `L!((2, 4):(1, 2))`"
 )]
-pub trait Warps: StaticLayout {
-    /// Warps below one another, as the mode `M<WARPS, 1>`.
+pub trait Arrangement: StaticLayout {
+    /// Those below one another, as the mode `M<COUNT, 1>`.
     type Below: StaticLayout;
-    /// Warps side by side, as the mode `M<WARPS, 1>`.
+    /// Those side by side, as the mode `M<COUNT, 1>`.
     type Aside: StaticLayout;
 }
 
-impl<const BELOW: usize, const DB: i64, const ASIDE: usize, const DA: i64> Warps
+impl<const BELOW: usize, const DB: i64, const ASIDE: usize, const DA: i64> Arrangement
     for (M<BELOW, DB>, M<ASIDE, DA>)
 {
     type Below = M<BELOW, 1>;
@@ -86,7 +87,7 @@ impl<Rows: StaticLayout, Columns: StaticLayout> Permutation for (Rows, Columns) 
     ];
 }
 
-impl<Atom: Mma, W: Warps, P: Permutation> TiledMma<Atom, W, P> {
+impl<Atom: Mma, W: Arrangement, P: Permutation> TiledMma<Atom, W, P> {
     /// The tiled MMA as a value, which divides any layout.
     pub const TILING: MmaTiling = {
         let warps = Layout::concat(&[
@@ -190,7 +191,7 @@ impl<T: Copy + 'static, X: ThreadIndex> ThreadMma<T, X> {
 #[derive(Clone, Copy, Debug)]
 pub struct Steps<T, Tile>(PhantomData<(T, Tile)>);
 
-impl<Atom: Mma, W: Warps, P: Permutation, Tile: TileShape> StaticLayout
+impl<Atom: Mma, W: Arrangement, P: Permutation, Tile: TileShape> StaticLayout
     for Steps<TiledMma<Atom, W, P>, Tile>
 {
     const LAYOUT: Layout = {
@@ -242,7 +243,7 @@ pub(super) const fn coordinates<Tile: TileShape>() -> Layout {
 macro_rules! partition {
     ($($operand:ident: $tv:ident, values $values:ident, rows by $rows:ident and $of_rows:ty,
         columns by $columns:ident and $of_columns:ty;)+) => {$(
-        impl<Atom: Mma, W: Warps, P: Permutation, Tile: TileShape, const WIDTH: usize> ThreadValue
+        impl<Atom: Mma, W: Arrangement, P: Permutation, Tile: TileShape, const WIDTH: usize> ThreadValue
             for Partition<TiledMma<Atom, W, P>, $operand, Tile, WIDTH>
         where
             Tile::Rows: Repeats<Atom::$rows, $of_rows>,
@@ -253,7 +254,7 @@ macro_rules! partition {
             type Width = Width<WIDTH>;
         }
 
-        impl<Atom: Mma, W: Warps, P: Permutation, Tile: TileShape> StaticLayout
+        impl<Atom: Mma, W: Arrangement, P: Permutation, Tile: TileShape> StaticLayout
             for PartitionThreads<TiledMma<Atom, W, P>, $operand, Tile>
         {
             const LAYOUT: Layout = TiledMma::<Atom, W, P>::TILING
@@ -262,7 +263,7 @@ macro_rules! partition {
                 .flatten();
         }
 
-        impl<Atom: Mma, W: Warps, P: Permutation, Tile: TileShape> StaticLayout
+        impl<Atom: Mma, W: Arrangement, P: Permutation, Tile: TileShape> StaticLayout
             for PartitionValues<TiledMma<Atom, W, P>, $operand, Tile>
         {
             const LAYOUT: Layout = TiledMma::<Atom, W, P>::TILING
@@ -270,7 +271,7 @@ macro_rules! partition {
                 .mode(1);
         }
 
-        impl<Atom: Mma, W: Warps, P: Permutation, Tile: TileShape> FragmentLayout
+        impl<Atom: Mma, W: Arrangement, P: Permutation, Tile: TileShape> FragmentLayout
             for PartitionValues<TiledMma<Atom, W, P>, $operand, Tile>
         where
             Tile::Rows: Repeats<Atom::$rows, $of_rows>,

@@ -3,8 +3,8 @@
 use core::marker::PhantomData;
 
 use crate::{
-    Fragment, FragmentLayout, Layout, Mma, OperandC, PartitionValues, Permutation, Repeats,
-    StaticLayout, TileShape, TiledMma, Warps, each,
+    Arrangement, Fragment, FragmentLayout, Layout, Mma, OperandC, PartitionValues, Permutation,
+    Repeats, StaticLayout, TileShape, TiledMma, each,
 };
 
 /// The rows of an M×N tile of C of which a thread of a [`TiledMma`] `T` has elements: those of an instruction, then those
@@ -12,7 +12,7 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct PartitionRows<T, Tile>(PhantomData<(T, Tile)>);
 
-impl<Atom: Mma, W: Warps, P: Permutation, Tile: TileShape> StaticLayout
+impl<Atom: Mma, W: Arrangement, P: Permutation, Tile: TileShape> StaticLayout
     for PartitionRows<TiledMma<Atom, W, P>, Tile>
 where
     Tile::Rows: Repeats<Atom::M, W::Below>,
@@ -23,7 +23,7 @@ where
     );
 }
 
-impl<Atom: Mma, W: Warps, P: Permutation, Tile: TileShape> FragmentLayout
+impl<Atom: Mma, W: Arrangement, P: Permutation, Tile: TileShape> FragmentLayout
     for PartitionRows<TiledMma<Atom, W, P>, Tile>
 where
     Tile::Rows: Repeats<Atom::M, W::Below>,
@@ -41,7 +41,7 @@ impl<V, Atom, W, P, Tile> FragmentC<V, TiledMma<Atom, W, P>, Tile>
 where
     V: Copy,
     Atom: Mma,
-    W: Warps,
+    W: Arrangement,
     P: Permutation,
     Tile: TileShape,
     Tile::Rows: Repeats<Atom::M, W::Below>,
