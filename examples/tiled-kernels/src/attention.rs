@@ -8,9 +8,12 @@ use cutlet_device::tiled::{
     CpAsync, LdMatrix, LdMatrixTransposed, accumulators_as_a, copy, gemm, load_a, load_b,
 };
 use cutlet_device::{
-    Global, GlobalMut, LogicalWarp, block_idx, exp2_approx, kernel, sync_threads, thread_idx,
+    Float, Global, GlobalMut, LogicalWarp, block_idx, exp2_approx, kernel, sync_threads, thread_idx,
 };
-use cutlet_layout_core::{ColMajor, L, RowMajor, Steps, Tensor, TiledCopy, TiledMma, each};
+use cutlet_layout_core::{
+    ColMajor, Fragment, L, OperandC, PartitionRows, PartitionValues, RowMajor, Steps, Tensor,
+    TiledCopy, TiledMma, each,
+};
 use half::bf16;
 
 /// Four warps, with 16 queries each.
@@ -20,6 +23,9 @@ type CopyRows = TiledCopy<CpAsync<8>, L!((16, 8):(8, 1)), L!((1, 8):(0, 1))>;
 type CopyColumns = TiledCopy<CpAsync<8>, L!((8, 16):(1, 8)), L!((8, 1):(1, 0))>;
 /// 64 queries or keys by 64 features, 64 queries by 64 keys, and so on.
 pub type Tile = L!((64, 64):(1@0, 1@1));
+/// A thread's scores of a tile, and a number for each of their rows.
+type Scores = Fragment<f32, PartitionValues<Mma, OperandC, Tile>>;
+type Rows = Fragment<f32, PartitionRows<Mma, Tile>>;
 /// Keys are rows, whose features lie side by side. Of the values, features are rows.
 type Queries = OperandTile<bf16, KMajor, 64, 64>;
 type Keys =
@@ -80,8 +86,7 @@ pub unsafe fn attention_bf16(
     fill(0);
 
     let mut output = mma.fragment_c::<Tile, f32>(0.0);
-    let mut largest = output.fold_rows(f32::NEG_INFINITY, |none, _| none);
-    let mut sums = largest.map(|_, _| 0.0);
+    let mut softmax = Softmax::new();
     for nth in 0..first.get() + 1 {
         cp_async_wait::<0>();
         // The tiles have arrived, and no thread reads those before them any more.
@@ -108,16 +113,7 @@ pub unsafe fn attention_bf16(
             }
         });
 
-        // Four lanes share a row.
-        let before = largest;
-        largest = scores.fold_rows(f32::NEG_INFINITY, f32::max);
-        largest = largest.zip(&before, |_, new, old| LogicalWarp::<4>::max(new).max(old));
-        let rescale = before.zip(&largest, |_, old, new| exp2_approx(old - new));
-        let weights = scores.map_by_row(&largest, |score, largest| exp2_approx(score - largest));
-        let of_tile = weights.fold_rows(0.0, |sum, weight| sum + weight);
-        sums = sums.zip(&rescale, |_, sum, rescale| sum * rescale);
-        sums = sums.zip(&of_tile, |_, sum, new| sum + new);
-
+        let (weights, rescale) = softmax.add(&scores);
         output = output.map_by_row(&rescale, |output, rescale| output * rescale);
         each::<Steps<Mma, Tile>>(|step| {
             let weights = accumulators_as_a(mma, &weights, step);
@@ -130,10 +126,49 @@ pub unsafe fn attention_bf16(
         });
     }
     cp_async_wait::<0>();
-    let sums = sums.map(|_, sum| LogicalWarp::<4>::sum(sum));
-    let output = output.map_by_row(&sums, |output, sum| {
-        cutlet_device::Float::from_f32(output / sum)
-    });
+    let sums = softmax.sums();
+    let output = output.map_by_row(&sums, |output, sum| Float::from_f32(output / sum));
     mma.partition_c(o.local_tile::<Tile>((first, 0)))
         .store(&output);
+}
+
+/// What the rows of a thread have so far. Four lanes share a row.
+struct Softmax {
+    /// The largest score.
+    largest: Rows,
+    /// The sum of this thread's weights.
+    sums: Rows,
+}
+
+impl Softmax {
+    fn new() -> Self {
+        Self {
+            largest: Rows::filled(f32::NEG_INFINITY),
+            sums: Rows::filled(0.0),
+        }
+    }
+
+    /// The weights of more scores, and what those of earlier scores are to be multiplied by: they were for a smaller
+    /// largest score.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn add(&mut self, scores: &Scores) -> (Scores, Rows) {
+        let before = self.largest;
+        let largest = scores.fold_rows(f32::NEG_INFINITY, f32::max);
+        self.largest = largest.zip(&before, |_, new, old| LogicalWarp::<4>::max(new).max(old));
+        let rescale = before.zip(&self.largest, |_, old, new| exp2_approx(old - new));
+        let weights =
+            scores.map_by_row(&self.largest, |score, largest| exp2_approx(score - largest));
+        let of_scores = weights.fold_rows(0.0, |sum, weight| sum + weight);
+        let earlier = self.sums.zip(&rescale, |_, sum, rescale| sum * rescale);
+        self.sums = earlier.zip(&of_scores, |_, sum, new| sum + new);
+        (weights, rescale)
+    }
+
+    /// The sums of all lanes' weights.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn sums(&self) -> Rows {
+        self.sums.map(|_, sum| LogicalWarp::<4>::sum(sum))
+    }
 }

@@ -1,4 +1,4 @@
-//! RMSNorm on the CPU backend, or on a GPU if there is one, against sums in f64.
+//! RMSNorm.
 
 use cutlet_host::{Device, cpu};
 use half::bf16;
