@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn the_name_is_that_of_the_folder() {
-        assert_eq!(name(Path::new("../work/my-kernels_2")), Ok("my-kernels_2"));
+        assert_eq!(name(Path::new("../code/my-kernels_2")), Ok("my-kernels_2"));
         for wrong in ["", "..", "/", "2-kernels", "my kernels", "kernels/ä"] {
             assert!(name(Path::new(wrong)).is_err(), "{wrong}");
         }
