@@ -3,7 +3,7 @@
 //! | what | by |
 //! |---|---|
 //! | copy a tile, also in part | [`copy`], [`copy_if`], with [`CpAsync`] or [`Width`] as the copy's atom |
-//! | read operands from shared memory | [`load_a`], [`load_b`], by [`LdMatrix`], [`LdMatrixTransposed`] or [`ByElement`] |
+//! | read operands from shared memory | [`load_a`], [`load_b`], by [`LdMatrix`], [`LdMatrixTransposed`], [`VectorsAlongK`], [`VectorsAlongMn`] or [`ByElement`] |
 //! | multiply what a product left in registers | [`accumulators_as_a`] |
 //! | multiply | [`gemm`], with the instructions of [`sm80`](crate::sm80) or [`UniversalFma`] as the atom |
 //! | multiply tiles in shared memory | [`gemm_shared`], with [`Wgmma`](crate::sm90::Wgmma) as the atom |
@@ -18,6 +18,7 @@ mod gemm;
 mod gemm_shared;
 mod load;
 mod universal_fma;
+mod vectors;
 
 pub use accumulators_as_a::accumulators_as_a;
 pub use copy::{CopyInstruction, CpAsync, copy, copy_if};
@@ -28,3 +29,4 @@ pub use load::{
     load_a, load_b,
 };
 pub use universal_fma::UniversalFma;
+pub use vectors::{Vectors, VectorsAlongK, VectorsAlongMn};

@@ -18,6 +18,6 @@ pub use extent::{Divided, Half, Repeats, TileShape, Tiled};
 pub use matrices::{Matrices, MatrixRows};
 pub use mma::{
     Arrangement, InOrder, OperandA, OperandB, OperandC, PartitionA, PartitionB, PartitionC,
-    PartitionValues, Permutation, Steps, ThreadMma, TiledMma,
+    PartitionThreads, PartitionValues, Permutation, Steps, ThreadMma, TiledMma,
 };
 pub use rows::PartitionRows;

@@ -10,7 +10,8 @@ use crate::sm80::WarpMma;
 use crate::{MmaInstruction, Shared, ldmatrix, ldmatrix_transposed};
 
 /// How often a tile's rows repeat the rows `Unit` of an instruction in each of `Units` warps.
-type Times<Tile, Unit, Units> = <<Tile as TileShape>::Rows as Repeats<Unit, Units>>::Times;
+pub(super) type Times<Tile, Unit, Units> =
+    <<Tile as TileShape>::Rows as Repeats<Unit, Units>>::Times;
 
 /// A thread's registers of an M×K tile of A in one step along k, by rows of instructions.
 pub type FragmentA<I, W, Tile> =
@@ -57,7 +58,7 @@ impl<I: WarpMma + Mma, W: Arrangement, S> TileOfB<I, W> for S where
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not read operands of `{I}`",
     note = "`LdMatrix` reads elements of up to 32 bits along k, `LdMatrixTransposed` elements of 16 bits along m or n, and \
-            `ByElement` all"
+            `VectorsAlongK`, `VectorsAlongMn` and `ByElement` all"
 )]
 pub trait LoadOperands<I: WarpMma + Mma>: Copy {
     /// See [`load_a`].

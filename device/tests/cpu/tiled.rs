@@ -124,6 +124,22 @@ fn every_operand_is_read_by_element() {
     check_product!(Mma16816F64, InOrder, by, KMajor, KMajor, 16, 16);
 }
 
+/// Permutations make what a thread multiplies neighbours: rows and columns i and i + 8 of instructions, or k and k + 4.
+#[test]
+fn operands_are_read_in_vectors() {
+    type PairsOfRows = (L!((8, 2):(2, 1)), L!((8, 2, 2):(2, 16, 1)));
+    let by = (VectorsAlongMn::<2>::new(), VectorsAlongMn::<2>::new());
+    check_product!(Mma1688Tf32, PairsOfRows, by, MnMajor, MnMajor, 64, 16);
+    check_product!(Mma1688F64, PairsOfRows, by, MnMajor, MnMajor, 32, 8);
+    let by = (VectorsAlongMn::<2>::new(), ByElement);
+    check_product!(Mma1688Tf32, PairsOfRows, by, MnMajor, KMajor, 32, 16);
+    type PairsOfK = (L!(16:1), L!(16:1), L!((4, 2):(2, 1)));
+    let by = (VectorsAlongK::<2>::new(), VectorsAlongK::<2>::new());
+    check_product!(Mma1688F64, PairsOfK, by, KMajor, KMajor, 16, 16);
+    let by = (ByElement, VectorsAlongK::<2>::new());
+    check_product!(Mma1688F64, PairsOfK, by, MnMajor, KMajor, 32, 8);
+}
+
 /// Two warpgroups below one another, and an N that is no power of two.
 #[test]
 fn accumulators_of_wgmma_are_partitioned_by_the_warpgroups() {

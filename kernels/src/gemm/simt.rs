@@ -6,12 +6,12 @@
 //! | file | subject |
 //! |---|---|
 //! | `config` | what a kernel's type says |
-//! | `product` | multiply-adds over a stage |
+//! | `multiply_add` | the atom, and how a warp loads its operands |
 //! | [`instances`], [`row_instances`] | the kernels that the library launches |
 
 mod config;
 pub mod instances;
-mod product;
+pub mod multiply_add;
 pub mod row_instances;
 
-pub use config::{Lanes, Named, Reads, Simt, ThreadTile, Transposed, Unaligned, Warps};
+pub use config::{Lanes, Named, Reads, Simt, ThreadTile, Transposed, Unaligned};

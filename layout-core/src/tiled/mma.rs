@@ -87,6 +87,17 @@ impl<Rows: StaticLayout, Columns: StaticLayout> Permutation for (Rows, Columns) 
     ];
 }
 
+/// Also from the k that atoms take to those of the tile. A and B have the same.
+impl<Rows: StaticLayout, Columns: StaticLayout, Ks: StaticLayout> Permutation
+    for (Rows, Columns, Ks)
+{
+    const TILERS: [Tiler; 3] = [
+        Tiler::layout(&Rows::LAYOUT),
+        Tiler::layout(&Columns::LAYOUT),
+        Tiler::layout(&Ks::LAYOUT),
+    ];
+}
+
 impl<Atom: Mma, W: Arrangement, P: Permutation> TiledMma<Atom, W, P> {
     /// The tiled MMA as a value, which divides any layout.
     pub const TILING: MmaTiling = {

@@ -4,6 +4,7 @@ use cutlet_device::{ThreadGroup, ThreadIdx};
 use cutlet_layout_core::{Fragment, FragmentLayout, StaticLayout, ThreadValue};
 
 use super::staging::{StageTile, Staging, StridedMajor};
+use super::warps::Rectangles;
 use crate::gemm::config::{StageCount, TileShape};
 use crate::gemm::epilogue::Accumulator;
 
@@ -26,25 +27,27 @@ pub trait Config: Copy + 'static {
 
 /// How the threads of a block multiply the tiles of a stage: in steps along k.
 ///
-/// It is the group of the block's threads. Each warp has a rectangle of the tile of C. It leaves the warp in epilogue
-/// subtiles: some of its rows at a time.
-pub trait Product: ThreadGroup {
+/// It is the group of the block's threads. A rectangle of C leaves its warp in epilogue subtiles: some of its rows at a
+/// time.
+pub trait Product: ThreadGroup + Rectangles {
     /// How A goes through shared memory.
     type A: Staging;
     /// How B goes through shared memory.
     type B: Staging;
     /// The type of the accumulators.
     type Acc: Accumulator;
-    /// A thread's accumulators: those of the first epilogue subtile, then those of the next.
+    /// The tiled MMA.
+    type Mma;
+    /// A thread's accumulators, as the tiled MMA orders them.
     type Values: FragmentLayout;
+    /// A thread's accumulators by rows: those of the first epilogue subtile, then those of the next.
+    type Rows: FragmentLayout;
     /// Thread-value layout of an epilogue subtile for a warp.
     type Subtile: ThreadValue;
     /// Rows and columns of an epilogue subtile.
     const SUBTILE: [usize; 2];
     /// Epilogue subtiles of a warp.
     const SUBTILES: usize;
-    /// Warps of a block, below one another and side by side.
-    const WARPS: [usize; 2];
     /// A thread's elements of A and of B in a step.
     type Fragments: Copy;
     /// Steps of a k-tile.
@@ -60,6 +63,9 @@ pub trait Product: ThreadGroup {
 
     /// Adds the product of a step to the accumulators.
     fn multiply(fragments: &Self::Fragments, accumulators: &mut Accumulators<Self>);
+
+    /// The accumulators by rows. None moves: registers have other names.
+    fn by_rows(accumulators: &Accumulators<Self>) -> Fragment<Self::Acc, Self::Rows>;
 }
 
 /// The elements of A and B.

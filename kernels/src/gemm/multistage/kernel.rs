@@ -157,13 +157,6 @@ pub(super) unsafe fn run<C, D, Epi, R>(
     Epi: Epilogue<Acc = Acc<C>>,
     R: RowsOf<C, D>,
 {
-    const {
-        let [below, aside] = <C::Product as Product>::WARPS;
-        assert!(
-            C::THREADS as usize == 32 * below * aside,
-            "the threads of a block are those of its warps"
-        );
-    }
     let thread = thread.of_group::<C::Product>();
     let (row, column) = args.raster.tile(block_idx().x);
     let (split, row) = args.tile_rows.div_rem(row);

@@ -11,7 +11,7 @@ use cutlet_device::tile::{KMajor, Major, MnMajor};
 use cutlet_device::{DeviceData, Global, Shared, ThreadGroup, ThreadIdx, ThreadsOf};
 use cutlet_layout_core::{
     ColMajor, Coord, Engine, Fixed, FragmentStorage, MatrixInner, Partition, RowMajor,
-    StaticLayout, StaticSwizzle, Strided, Tensor, ThreadValue,
+    StaticLayout, StaticSwizzle, Strided, Tensor, ThreadValue, TileShape,
 };
 use half::{bf16, f16};
 
@@ -48,7 +48,7 @@ pub trait Staging: core::marker::Copy + 'static {
     /// How the operand lies in global memory.
     type Source: GlobalMajor;
     /// From (mn, k) to an index in a stage, before the swizzle.
-    type Layout: StaticLayout;
+    type Layout: TileShape;
     /// The swizzle of a stage.
     type Swizzle: StaticSwizzle;
     /// Thread-value layout by which threads copy a k-tile.
@@ -118,7 +118,7 @@ pub type Start<S> =
     <<S as Staging>::Source as GlobalMajor>::Start<Operand<S>, <S as Staging>::Copy>;
 
 /// A stage's layout, which says what is consecutive.
-pub trait StageLayout: StaticLayout {
+pub trait StageLayout: TileShape {
     /// Which coordinate is consecutive.
     type Major: Major;
 }
@@ -192,7 +192,7 @@ strided_major!(KMajor: RowMajor, ld 0);
 strided_major!(MnMajor: ColMajor, ld 1);
 
 /// An element type that threads copy to shared memory.
-pub trait StagedElement: DeviceData {
+pub trait StagedElement: DeviceData + Default {
     /// How single elements are copied.
     type Elements<J: GlobalMajor, L: StageLayout, W: StaticSwizzle, const THREADS: usize>: Staging<
         Element = Self,

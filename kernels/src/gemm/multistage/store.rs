@@ -131,11 +131,12 @@ pub(super) unsafe fn store<C, D, Epi>(
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub(super) unsafe fn each_pass<P: Product>(
-    mut accumulators: Accumulators<P>,
+    accumulators: Accumulators<P>,
     SubtileStorage(subtiles): SubtileStorage<P>,
     thread: ThreadIdx<P>,
     store: impl Fn((u32, u32), Fragment<P::Acc, PassValues<P>>),
 ) {
+    let mut accumulators = P::by_rows(&accumulators);
     // Loops at run time: unrolled, they would be most of the kernel. One lane answers for all, so that the compiler
     // does not know how often they run.
     for subtile in 0..uniform(P::SUBTILES as u32) {

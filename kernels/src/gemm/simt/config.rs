@@ -3,14 +3,16 @@
 use core::marker::PhantomData;
 
 use cutlet_device::tile::{KMajor, MnMajor, SwizzleSpan, swizzle_source};
-use cutlet_layout_core::{Layout, NoSwizzle, StaticLayout, StaticSwizzle};
+use cutlet_layout_core::{E, Layout, M as Mode, NoSwizzle, StaticLayout, StaticSwizzle, TileShape};
 
-use super::product::{Along, Count, MultiplyAdd, Neighbours};
+use super::multiply_add::MultiplyAdd;
 use crate::gemm::config::{StageCount, Tile};
-use crate::gemm::multistage::Config;
+use crate::gemm::multistage::product::WarpProduct;
 use crate::gemm::multistage::staging::{
     self, Elements, NamedKMajor, StageLayout, Staging, StridedMajor, Vectors,
 };
+use crate::gemm::multistage::warps::Warps;
+use crate::gemm::multistage::{Config, Product};
 
 /// The configuration of a kernel: how A and B are read (`JA`, `JB`: see [`Reads`]), the
 /// block's tile, the stages, a thread's tile, and how many threads a warp and warps a block have in both directions.
@@ -25,9 +27,6 @@ pub struct ThreadTile<const M: usize, const N: usize, const K: usize>;
 /// A warp's threads: `M` below one another, `N` side by side.
 #[derive(Clone, Copy, Debug)]
 pub struct Lanes<const M: usize, const N: usize>;
-/// A block's warps: `M` below one another, `N` side by side.
-#[derive(Clone, Copy, Debug)]
-pub struct Warps<const M: usize, const N: usize>;
 
 /// Neighbours that a thread has together: a thread's rows are groups of so many, and its columns, too.
 pub(super) const GROUP: usize = 4;
@@ -48,7 +47,7 @@ pub trait Reads<
 >: Copy + 'static
 {
     /// How the operand goes through shared memory.
-    type Staging: Staging<Element = f32, Major: Along>;
+    type Staging: Staging<Element = f32>;
 }
 
 /// A K-major operand that is transposed on its way to shared memory. Threads then read vectors of rows, or columns: the
@@ -108,6 +107,14 @@ impl<const MN: usize, const K: usize, const LANES: usize, const COUNT: usize> St
     };
 }
 
+impl<const MN: usize, const K: usize, const LANES: usize, const COUNT: usize> TileShape
+    for LinesAlongK<MN, K, LANES, COUNT>
+{
+    type Rows = Mode<MN, 1>;
+    type Columns = Mode<K, 1>;
+    type Extents = (E<MN, 1, 0>, E<K, 1, 1>);
+}
+
 impl<const MN: usize, const K: usize, const LANES: usize, const COUNT: usize> StageLayout
     for LinesAlongK<MN, K, LANES, COUNT>
 {
@@ -135,6 +142,14 @@ impl<const MN: usize, const K: usize, const PADDING: usize> StaticLayout
         Layout::static_mode(MN as i64, 1),
         Layout::static_mode(K as i64, (MN + PADDING) as i64),
     ]);
+}
+
+impl<const MN: usize, const K: usize, const PADDING: usize> TileShape
+    for LinesAlongMn<MN, K, PADDING>
+{
+    type Rows = Mode<MN, 1>;
+    type Columns = Mode<K, 1>;
+    type Extents = (E<MN, 1, 0>, E<K, 1, 1>);
 }
 
 impl<const MN: usize, const K: usize, const PADDING: usize> StageLayout
@@ -173,20 +188,27 @@ where
     JA: Reads<M, K, LM, TM, THREADS>,
     JB: Reads<N, K, LN, TN, THREADS, Staging: Staging<Source: StridedMajor>>,
     St: StageCount,
-    Count<TM>: Neighbours,
-    Count<TN>: Neighbours,
-    Count<TK>: Neighbours,
+    ProductOf<
+        MultiplyAdd<ThreadTile<TM, TN, TK>, Lanes<LM, LN>>,
+        JA::Staging,
+        JB::Staging,
+        Tile<M, N, K>,
+        Warps<WM, WN>,
+    >: Product<A = JA::Staging, B = JB::Staging>,
 {
     type Tile = Tile<M, N, K>;
     type A = JA::Staging;
     type B = JB::Staging;
     type Stages = St;
-    type Product = MultiplyAdd<
+    type Product = ProductOf<
+        MultiplyAdd<ThreadTile<TM, TN, TK>, Lanes<LM, LN>>,
         JA::Staging,
         JB::Staging,
         Tile<M, N, K>,
-        ThreadTile<TM, TN, TK>,
-        Lanes<LM, LN>,
         Warps<WM, WN>,
     >;
 }
+
+/// The product of operands that go through shared memory as `A` and `B`.
+type ProductOf<I, A, B, Tl, Wp> =
+    WarpProduct<I, (A, <A as Staging>::Major), (B, <B as Staging>::Major), Tl, Wp>;

@@ -12,11 +12,12 @@
 use cutlet_device::tile::{KMajor as K, MnMajor as Mn};
 use cutlet_device::{Global, GlobalMut, instantiate, thread_idx};
 
-use super::{Lanes, Simt, ThreadTile, Transposed as Tr, Unaligned as Un, Warps};
+use super::{Lanes, Simt, ThreadTile, Transposed as Tr, Unaligned as Un};
 use crate::gemm::config::{Stages, Tile};
 use crate::gemm::epilogue::Fused;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::gemm::multistage::instance::Instance;
+use crate::gemm::multistage::warps::Warps;
 use crate::gemm::multistage::{Config, MultistageArgs, Storage, gemm};
 
 macro_rules! instances {

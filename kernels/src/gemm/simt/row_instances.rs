@@ -10,11 +10,12 @@
 use cutlet_device::tile::{KMajor as K, MnMajor as Mn};
 use cutlet_device::{Global, GlobalMut, instantiate, thread_idx};
 
-use super::{Lanes, Named, Simt, ThreadTile, Unaligned as Un, Warps};
+use super::{Lanes, Named, Simt, ThreadTile, Unaligned as Un};
 use crate::gemm::config::{Stages, Tile};
 use crate::gemm::epilogue::FusedWithOld;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::gemm::multistage::instance::Instance;
+use crate::gemm::multistage::warps::Warps;
 use crate::gemm::multistage::{Config, MultistageArgs, Storage, named_rows_gemm};
 
 macro_rules! instances {

@@ -3,29 +3,22 @@
 use core::marker::PhantomData;
 
 use cutlet_device::tile::{KMajor, Major, MnMajor, SwizzleSpan, swizzle_source, tile_layout};
-use cutlet_layout_core::{Layout, StaticLayout, StaticSwizzle};
+use cutlet_layout_core::{E, Layout, M as Mode, StaticLayout, StaticSwizzle, TileShape};
 
-use super::arithmetic::{Arithmetic, Lines};
-use super::product::WarpProduct;
+use super::arithmetic::{SwizzledLines, TensorCore};
 use crate::gemm::config::{StageCount, Tile};
-use crate::gemm::multistage::Config;
+use crate::gemm::multistage::arithmetic::{ElementOf, Lines};
+use crate::gemm::multistage::product::WarpProduct;
 use crate::gemm::multistage::staging::{
     self, Copies, Direct, NamedKMajor, OfBytes, StagedElement, Staging, StridedMajor,
 };
+use crate::gemm::multistage::warps::Warps;
+use crate::gemm::multistage::{Config, Product};
 
-/// The configuration of a kernel: the [`Arithmetic`], how A and B are read (`JA`, `JB`: see [`Reads`]), the block's
-/// tile, the stages, the warps of a block, and the blocks of a warp.
+/// The configuration of a kernel: the [`TensorCore`] arithmetic, how A and B are read (`JA`, `JB`: see [`Reads`]), the block's
+/// tile, the stages, and the warps of a block.
 #[derive(Clone, Copy, Debug)]
-pub struct Sm80<I, JA, JB, Tl, St, Wp, Bl, const THREADS: usize>(
-    PhantomData<(I, JA, JB, Tl, St, Wp, Bl)>,
-);
-
-/// A block's warps: `M` below one another, `N` side by side.
-#[derive(Clone, Copy, Debug)]
-pub struct Warps<const M: usize, const N: usize>;
-/// A warp's rectangle of C: `M` blocks below one another, `N` side by side.
-#[derive(Clone, Copy, Debug)]
-pub struct Blocks<const M: usize, const N: usize>;
+pub struct Sm80<I, JA, JB, Tl, St, Wp, const THREADS: usize>(PhantomData<(I, JA, JB, Tl, St, Wp)>);
 
 /// Bytes of the lines of a stage, along which it has `length` elements: 128, or all of fewer elements.
 const fn line_bytes<T>(length: usize) -> usize {
@@ -44,6 +37,14 @@ impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize> StaticLayout
         let length = if J::IS_K_MAJOR { K } else { MN };
         tile_layout::<T>(J::IS_K_MAJOR, [MN, K], line_bytes::<T>(length))
     };
+}
+
+impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize> TileShape
+    for StageLayout<T, J, MN, K>
+{
+    type Rows = Mode<MN, 1>;
+    type Columns = Mode<K, 1>;
+    type Extents = (E<MN, 1, 0>, E<K, 1, 1>);
 }
 
 impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize> staging::StageLayout
@@ -86,11 +87,11 @@ impl<T: Copy + 'static, J: Major, const MN: usize, const K: usize> StaticSwizzle
 
 /// How a kernel reads an operand of `MN` rows, or columns: along k ([`KMajor`]) or along them ([`MnMajor`]), 16 bytes
 /// at a time, 4 bytes ([`Words`]), or element by element ([`Unaligned`]).
-pub trait Reads<I: Arithmetic, const MN: usize, const K: usize, const THREADS: usize>:
+pub trait Reads<I: TensorCore, const MN: usize, const K: usize, const THREADS: usize>:
     Copy + 'static
 {
     /// How the operand goes through shared memory.
-    type Staging: Staging<Element = I::Element>;
+    type Staging: Staging<Element = ElementOf<I>>;
     /// The direction of a stage's lines.
     type Lines: Lines<I>;
 }
@@ -111,33 +112,33 @@ pub struct Words<J>(PhantomData<J>);
 
 macro_rules! reads {
     ($([$($values:tt)*] $reads:ty: along $major:ty, by $copies:ty, lines along $lines:ty;)+) => {$(
-        impl<I: Arithmetic, const MN: usize, const K: usize, const THREADS: usize $($values)*> Reads<I, MN, K, THREADS>
+        impl<I: TensorCore, const MN: usize, const K: usize, const THREADS: usize $($values)*> Reads<I, MN, K, THREADS>
             for $reads
         where
-            $lines: Lines<I>,
-            $copies: Copies<I::Element>,
+            $lines: SwizzledLines<I>,
+            $copies: Copies<ElementOf<I>>,
         {
             type Staging = Direct<
                 $copies,
-                I::Element,
+                ElementOf<I>,
                 $major,
-                StageLayout<I::Element, $lines, MN, K>,
-                <$lines as Lines<I>>::Swizzle<MN, K>,
+                StageLayout<ElementOf<I>, $lines, MN, K>,
+                <$lines as SwizzledLines<I>>::Swizzle<MN, K>,
                 THREADS,
             >;
             type Lines = $lines;
         }
     )+};
     ($([$($values:tt)*] $reads:ty: along $major:ty, lines along $lines:ty;)+) => {$(
-        impl<I: Arithmetic, const MN: usize, const K: usize, const THREADS: usize $($values)*> Reads<I, MN, K, THREADS>
+        impl<I: TensorCore, const MN: usize, const K: usize, const THREADS: usize $($values)*> Reads<I, MN, K, THREADS>
             for $reads
         where
-            $lines: Lines<I>,
+            $lines: SwizzledLines<I>,
         {
-            type Staging = <I::Element as StagedElement>::Elements<
+            type Staging = <ElementOf<I> as StagedElement>::Elements<
                 $major,
-                StageLayout<I::Element, $lines, MN, K>,
-                <$lines as Lines<I>>::Swizzle<MN, K>,
+                StageLayout<ElementOf<I>, $lines, MN, K>,
+                <$lines as SwizzledLines<I>>::Swizzle<MN, K>,
                 THREADS,
             >;
             type Lines = $lines;
@@ -167,26 +168,42 @@ impl<
     const K: usize,
     const WM: usize,
     const WN: usize,
-    const BM: usize,
-    const BN: usize,
     const THREADS: usize,
-> Config for Sm80<I, JA, JB, Tile<M, N, K>, St, Warps<WM, WN>, Blocks<BM, BN>, THREADS>
+> Config for Sm80<I, JA, JB, Tile<M, N, K>, St, Warps<WM, WN>, THREADS>
 where
-    I: Arithmetic,
+    I: TensorCore,
     JA: Reads<I, M, K, THREADS>,
     JB: Reads<I, N, K, THREADS, Staging: Staging<Source: StridedMajor>>,
     St: StageCount,
+    ProductOf<I, JA, JB, M, N, K, WM, WN, THREADS>: Product<A = JA::Staging, B = JB::Staging>,
 {
     type Tile = Tile<M, N, K>;
     type A = JA::Staging;
     type B = JB::Staging;
     type Stages = St;
-    type Product = WarpProduct<
-        I,
-        (JA::Staging, JA::Lines),
-        (JB::Staging, JB::Lines),
-        Tile<M, N, K>,
-        Warps<WM, WN>,
-        Blocks<BM, BN>,
-    >;
+    type Product = ProductOf<I, JA, JB, M, N, K, WM, WN, THREADS>;
 }
+
+/// The product of operands that are read as `JA` and `JB` say.
+type ProductOf<
+    I,
+    JA,
+    JB,
+    const M: usize,
+    const N: usize,
+    const K: usize,
+    const WM: usize,
+    const WN: usize,
+    const THREADS: usize,
+> = WarpProduct<
+    I,
+    OperandOf<I, JA, M, K, THREADS>,
+    OperandOf<I, JB, N, K, THREADS>,
+    Tile<M, N, K>,
+    Warps<WM, WN>,
+>;
+/// An operand's staging and the lines of its stages.
+type OperandOf<I, J, const MN: usize, const K: usize, const THREADS: usize> = (
+    <J as Reads<I, MN, K, THREADS>>::Staging,
+    <J as Reads<I, MN, K, THREADS>>::Lines,
+);

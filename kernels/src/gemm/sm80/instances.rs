@@ -14,19 +14,20 @@
     allow(dead_code, unused_imports)
 )]
 
-use cutlet_device::sm80::{Mma884F64, Mma1688F64, Mma1688Tf32, Mma16816, Mma16832};
+use cutlet_device::sm80::{Mma1688F64, Mma16816, Mma16832};
 use cutlet_device::tile::{KMajor as K, MnMajor as Mn};
 use cutlet_device::{CpuBody, Global, GlobalMut, instantiate, thread_idx};
 use half::{bf16, f16};
 
-use super::arithmetic::Tf32x3;
-use super::{Blocks, Sm80, Unaligned as Un, Warps, Words as Wo};
+use super::arithmetic::{Double, Tf32, Tf32x3};
+use super::{Sm80, Unaligned as Un, Words as Wo};
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::gemm::config::BODY;
 use crate::gemm::config::{Stages, Tile, TileShape};
 use crate::gemm::epilogue::Fused;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::gemm::multistage::instance::Instance;
+use crate::gemm::multistage::warps::Warps;
 use crate::gemm::multistage::{Config, MultistageArgs, Storage, gemm};
 
 /// The body for the CPU of a kernel with this configuration. Larger tiles have none: they have no code that small ones
@@ -43,7 +44,7 @@ const fn cpu_body<C: Config>() -> CpuBody {
 macro_rules! instances {
     ($(#[$list_doc:meta])* $list:ident by $arithmetic:ty, $element:ty => $c:ty, of $acc:ty, if $target:meta:
         $($name:ident = [$a:ty, $b:ty] Tile<$m:literal, $n:literal, $k:literal>, Stages<$stages:literal>,
-            Warps<$wm:literal, $wn:literal>, Blocks<$bm:literal, $bn:literal>, $threads:literal x $min_blocks:literal, $speed:literal;)+
+            Warps<$wm:literal, $wn:literal>, $threads:literal x $min_blocks:literal, $speed:literal;)+
     ) => {
         $(
             #[doc = concat!("[`", stringify!($name), "`](self) and its configuration.")]
@@ -52,8 +53,7 @@ macro_rules! instances {
                 use super::*;
 
                 /// The configuration.
-                pub type C = Sm80<$arithmetic, $a, $b, Tile<$m, $n, $k>, Stages<$stages>, Warps<$wm, $wn>,
-                    Blocks<$bm, $bn>, $threads>;
+                pub type C = Sm80<$arithmetic, $a, $b, Tile<$m, $n, $k>, Stages<$stages>, Warps<$wm, $wn>, $threads>;
 
                 instantiate! {
                     /// `C = epilogue(A·B)`.
@@ -85,97 +85,97 @@ macro_rules! instances {
 /// Kernels for bf16 and for f16: `name for bf16, name for f16 = configuration`.
 macro_rules! of_16_bits {
     ($($bf16:ident, $f16:ident = [$a:ty, $b:ty] Tile<$m:literal, $n:literal, $k:literal>, Stages<$stages:literal>,
-        Warps<$wm:literal, $wn:literal>, Blocks<$bm:literal, $bn:literal>, $threads:literal x $min_blocks:literal, $speed:literal;)+
+        Warps<$wm:literal, $wn:literal>, $threads:literal x $min_blocks:literal, $speed:literal;)+
     ) => {
         instances! {
             /// The kernels for bf16.
             BF16 by Mma16816<bf16>, bf16 => bf16, of f32, if not(target_feature = "sm_90"):
-                $($bf16 = [$a, $b] Tile<$m, $n, $k>, Stages<$stages>, Warps<$wm, $wn>, Blocks<$bm, $bn>,
+                $($bf16 = [$a, $b] Tile<$m, $n, $k>, Stages<$stages>, Warps<$wm, $wn>,
                     $threads x $min_blocks, $speed;)+
         }
         instances! {
             /// The kernels for f16.
             F16 by Mma16816<f16>, f16 => f16, of f32, if not(target_feature = "sm_90"):
-                $($f16 = [$a, $b] Tile<$m, $n, $k>, Stages<$stages>, Warps<$wm, $wn>, Blocks<$bm, $bn>,
+                $($f16 = [$a, $b] Tile<$m, $n, $k>, Stages<$stages>, Warps<$wm, $wn>,
                     $threads x $min_blocks, $speed;)+
         }
     };
 }
 
 of_16_bits! {
-    mma_bf16_128x256x64_kk, mma_f16_128x256x64_kk = [K, K] Tile<128, 256, 64>, Stages<3>, Warps<2, 4>, Blocks<4, 4>, 256 x 1, 0.49;
-    mma_bf16_128x128x64_kk, mma_f16_128x128x64_kk = [K, K] Tile<128, 128, 64>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.48;
-    mma_bf16_128x128x32_kk, mma_f16_128x128x32_kk = [K, K] Tile<128, 128, 32>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.47;
-    mma_bf16_64x64x64_kk, mma_f16_64x64x64_kk = [K, K] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.3;
-    mma_bf16_16x128x64_kk, mma_f16_16x128x64_kk = [K, K] Tile<16, 128, 64>, Stages<4>, Warps<1, 4>, Blocks<1, 2>, 128 x 3, 0.15;
-    mma_bf16_128x128x32_kn, mma_f16_128x128x32_kn = [K, Mn] Tile<128, 128, 32>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.47;
-    mma_bf16_64x64x64_kn, mma_f16_64x64x64_kn = [K, Mn] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.3;
-    mma_bf16_16x128x64_kn, mma_f16_16x128x64_kn = [K, Mn] Tile<16, 128, 64>, Stages<4>, Warps<1, 4>, Blocks<1, 2>, 128 x 3, 0.15;
-    mma_bf16_128x128x32_mn, mma_f16_128x128x32_mn = [Mn, Mn] Tile<128, 128, 32>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.47;
-    mma_bf16_64x64x64_mn, mma_f16_64x64x64_mn = [Mn, Mn] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.3;
-    mma_bf16_words_kk, mma_f16_words_kk = [Wo<K>, Wo<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 3, 0.10;
-    mma_bf16_words_kn, mma_f16_words_kn = [Wo<K>, Wo<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 3, 0.10;
-    mma_bf16_words_mn, mma_f16_words_mn = [Wo<Mn>, Wo<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 3, 0.10;
-    mma_bf16_any_kk, mma_f16_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
-    mma_bf16_any_kn, mma_f16_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
-    mma_bf16_any_mn, mma_f16_any_mn = [Un<Mn>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
+    mma_bf16_128x256x64_kk, mma_f16_128x256x64_kk = [K, K] Tile<128, 256, 64>, Stages<3>, Warps<2, 4>, 256 x 1, 0.49;
+    mma_bf16_128x128x64_kk, mma_f16_128x128x64_kk = [K, K] Tile<128, 128, 64>, Stages<3>, Warps<2, 2>, 128 x 2, 0.48;
+    mma_bf16_128x128x32_kk, mma_f16_128x128x32_kk = [K, K] Tile<128, 128, 32>, Stages<4>, Warps<2, 2>, 128 x 2, 0.47;
+    mma_bf16_64x64x64_kk, mma_f16_64x64x64_kk = [K, K] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, 128 x 3, 0.3;
+    mma_bf16_16x128x64_kk, mma_f16_16x128x64_kk = [K, K] Tile<16, 128, 64>, Stages<4>, Warps<1, 4>, 128 x 3, 0.15;
+    mma_bf16_128x128x32_kn, mma_f16_128x128x32_kn = [K, Mn] Tile<128, 128, 32>, Stages<4>, Warps<2, 2>, 128 x 2, 0.47;
+    mma_bf16_64x64x64_kn, mma_f16_64x64x64_kn = [K, Mn] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, 128 x 3, 0.3;
+    mma_bf16_16x128x64_kn, mma_f16_16x128x64_kn = [K, Mn] Tile<16, 128, 64>, Stages<4>, Warps<1, 4>, 128 x 3, 0.15;
+    mma_bf16_128x128x32_mn, mma_f16_128x128x32_mn = [Mn, Mn] Tile<128, 128, 32>, Stages<4>, Warps<2, 2>, 128 x 2, 0.47;
+    mma_bf16_64x64x64_mn, mma_f16_64x64x64_mn = [Mn, Mn] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, 128 x 3, 0.3;
+    mma_bf16_words_kk, mma_f16_words_kk = [Wo<K>, Wo<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, 128 x 3, 0.10;
+    mma_bf16_words_kn, mma_f16_words_kn = [Wo<K>, Wo<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, 128 x 3, 0.10;
+    mma_bf16_words_mn, mma_f16_words_mn = [Wo<Mn>, Wo<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, 128 x 3, 0.10;
+    mma_bf16_any_kk, mma_f16_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, 128 x 2, 0.05;
+    mma_bf16_any_kn, mma_f16_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, 128 x 2, 0.05;
+    mma_bf16_any_mn, mma_f16_any_mn = [Un<Mn>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, 128 x 2, 0.05;
 }
 
 instances! {
     /// The kernels for f32 that round operands to tf32.
-    TF32 by Mma1688Tf32, f32 => f32, of f32, if not(target_feature = "sm_90"):
-    mma_tf32_128x128x32_kk = [K, K] Tile<128, 128, 32>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.42;
-    mma_tf32_128x128x32_kn = [K, Mn] Tile<128, 128, 32>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.42;
-    mma_tf32_128x128x32_mn = [Mn, Mn] Tile<128, 128, 32>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.42;
-    mma_tf32_64x64x32_kk = [K, K] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.25;
-    mma_tf32_any_kk = [Un<K>, Un<K>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.15;
-    mma_tf32_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.15;
-    mma_tf32_any_mn = [Un<Mn>, Un<Mn>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.15;
+    TF32 by Tf32, f32 => f32, of f32, if not(target_feature = "sm_90"):
+    mma_tf32_128x128x32_kk = [K, K] Tile<128, 128, 32>, Stages<3>, Warps<2, 2>, 128 x 2, 0.42;
+    mma_tf32_128x128x32_kn = [K, Mn] Tile<128, 128, 32>, Stages<3>, Warps<2, 2>, 128 x 2, 0.42;
+    mma_tf32_128x128x32_mn = [Mn, Mn] Tile<128, 128, 32>, Stages<3>, Warps<2, 2>, 128 x 2, 0.42;
+    mma_tf32_64x64x32_kk = [K, K] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, 128 x 3, 0.25;
+    mma_tf32_any_kk = [Un<K>, Un<K>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, 128 x 3, 0.15;
+    mma_tf32_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, 128 x 3, 0.15;
+    mma_tf32_any_mn = [Un<Mn>, Un<Mn>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, 128 x 3, 0.15;
 }
 
 instances! {
     /// The kernels for f32 that add three products of tf32.
     TF32X3 by Tf32x3, f32 => f32, of f32, if not(target_feature = "sm_90"):
-    mma_3xtf32_128x64x16_kk = [K, K] Tile<128, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<4, 2>, 128 x 2, 0.138;
-    mma_3xtf32_128x64x16_kn = [K, Mn] Tile<128, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<4, 2>, 128 x 2, 0.138;
-    mma_3xtf32_128x64x16_mn = [Mn, Mn] Tile<128, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<4, 2>, 128 x 2, 0.138;
-    mma_3xtf32_64x64x32_kk = [K, K] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.13;
-    mma_3xtf32_any_kk = [Un<K>, Un<K>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.08;
-    mma_3xtf32_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.08;
-    mma_3xtf32_any_mn = [Un<Mn>, Un<Mn>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.08;
+    mma_3xtf32_128x64x16_kk = [K, K] Tile<128, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.138;
+    mma_3xtf32_128x64x16_kn = [K, Mn] Tile<128, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.138;
+    mma_3xtf32_128x64x16_mn = [Mn, Mn] Tile<128, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.138;
+    mma_3xtf32_64x64x32_kk = [K, K] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, 128 x 2, 0.13;
+    mma_3xtf32_any_kk = [Un<K>, Un<K>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, 128 x 2, 0.08;
+    mma_3xtf32_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, 128 x 2, 0.08;
+    mma_3xtf32_any_mn = [Un<Mn>, Un<Mn>] Tile<64, 64, 32>, Stages<4>, Warps<2, 2>, 128 x 2, 0.08;
 }
 
 instances! {
     /// The kernels for f64.
-    F64 by Mma884F64, f64 => f64, of f64, if not(target_feature = "sm_90"):
-    mma_f64_128x64x16_kk = [K, K] Tile<128, 64, 16>, Stages<4>, Warps<4, 2>, Blocks<4, 4>, 256 x 1, 0.6;
-    mma_f64_64x64x16_kk = [K, K] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.5;
-    mma_f64_64x64x16_kn = [K, Mn] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.5;
-    mma_f64_64x64x16_mn = [Mn, Mn] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.5;
-    mma_f64_any_kk = [Un<K>, Un<K>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.4;
-    mma_f64_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.4;
-    mma_f64_any_mn = [Un<Mn>, Un<Mn>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.4;
+    F64 by Double, f64 => f64, of f64, if not(target_feature = "sm_90"):
+    mma_f64_128x64x16_kk = [K, K] Tile<128, 64, 16>, Stages<4>, Warps<4, 2>, 256 x 1, 0.6;
+    mma_f64_64x64x16_kk = [K, K] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.5;
+    mma_f64_64x64x16_kn = [K, Mn] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.5;
+    mma_f64_64x64x16_mn = [Mn, Mn] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.5;
+    mma_f64_any_kk = [Un<K>, Un<K>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.4;
+    mma_f64_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.4;
+    mma_f64_any_mn = [Un<Mn>, Un<Mn>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.4;
 }
 
 instances! {
     /// The kernels for f64 on Hopper.
     F64_SM90 by Mma1688F64, f64 => f64, of f64, if target_feature = "sm_90":
-    mma_f64_sm90_128x64x16_kk = [K, K] Tile<128, 64, 16>, Stages<4>, Warps<4, 2>, Blocks<2, 2>, 256 x 1, 0.92;
-    mma_f64_sm90_128x64x16_mn = [Mn, Mn] Tile<128, 64, 16>, Stages<4>, Warps<4, 2>, Blocks<2, 2>, 256 x 1, 0.92;
-    mma_f64_sm90_64x64x16_kk = [K, K] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.91;
-    mma_f64_sm90_64x64x16_kn = [K, Mn] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.91;
-    mma_f64_sm90_64x64x16_mn = [Mn, Mn] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.91;
-    mma_f64_sm90_any_kk = [Un<K>, Un<K>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.76;
-    mma_f64_sm90_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.76;
-    mma_f64_sm90_any_mn = [Un<Mn>, Un<Mn>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 2, 0.76;
+    mma_f64_sm90_128x64x16_kk = [K, K] Tile<128, 64, 16>, Stages<4>, Warps<4, 2>, 256 x 1, 0.92;
+    mma_f64_sm90_128x64x16_mn = [Mn, Mn] Tile<128, 64, 16>, Stages<4>, Warps<4, 2>, 256 x 1, 0.92;
+    mma_f64_sm90_64x64x16_kk = [K, K] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.91;
+    mma_f64_sm90_64x64x16_kn = [K, Mn] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.91;
+    mma_f64_sm90_64x64x16_mn = [Mn, Mn] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.91;
+    mma_f64_sm90_any_kk = [Un<K>, Un<K>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.76;
+    mma_f64_sm90_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.76;
+    mma_f64_sm90_any_mn = [Un<Mn>, Un<Mn>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.76;
 }
 
 instances! {
     /// The kernels for i8.
     I8 by Mma16832<i8>, i8 => i32, of i32, if not(target_feature = "sm_90"):
-    mma_i8_128x128x128_kk = [K, K] Tile<128, 128, 128>, Stages<3>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.47;
-    mma_i8_64x64x128_kk = [K, K] Tile<64, 64, 128>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.20;
-    mma_i8_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
-    mma_i8_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
-    mma_i8_any_mn = [Un<Mn>, Un<Mn>] Tile<32, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
+    mma_i8_128x128x128_kk = [K, K] Tile<128, 128, 128>, Stages<3>, Warps<2, 2>, 128 x 2, 0.47;
+    mma_i8_64x64x128_kk = [K, K] Tile<64, 64, 128>, Stages<4>, Warps<2, 2>, 128 x 3, 0.20;
+    mma_i8_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<4>, Warps<2, 2>, 128 x 2, 0.05;
+    mma_i8_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<4>, Warps<2, 2>, 128 x 2, 0.05;
+    mma_i8_any_mn = [Un<Mn>, Un<Mn>] Tile<32, 64, 64>, Stages<4>, Warps<2, 2>, 128 x 2, 0.05;
 }

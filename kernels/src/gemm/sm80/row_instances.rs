@@ -8,23 +8,25 @@
     allow(unused_imports)
 )]
 
-use cutlet_device::sm80::{Mma884F64, Mma16816, Mma16832};
+use cutlet_device::sm80::{Mma16816, Mma16832};
 use cutlet_device::tile::{KMajor as K, MnMajor as Mn};
 use cutlet_device::{Global, GlobalMut, instantiate, thread_idx};
 use half::{bf16, f16};
 
-use super::{Blocks, Named, Sm80, Unaligned as Un, Warps};
+use super::arithmetic::Double;
+use super::{Named, Sm80, Unaligned as Un};
 use crate::gemm::config::{Stages, Tile};
 use crate::gemm::epilogue::FusedWithOld;
 #[cfg(not(target_arch = "nvptx64"))]
 use crate::gemm::multistage::instance::Instance;
+use crate::gemm::multistage::warps::Warps;
 use crate::gemm::multistage::{Config, MultistageArgs, Storage, named_rows_gemm};
 
 /// Kernels of an arithmetic, for operands of one type and a C of another.
 macro_rules! instances {
     ($(#[$list_doc:meta])* $list:ident by $arithmetic:ty, $element:ty => $c:ty, of $acc:ty:
         $($name:ident = [$a:ty, $b:ty] Tile<$m:literal, $n:literal, $k:literal>, Stages<$stages:literal>,
-            Warps<$wm:literal, $wn:literal>, Blocks<$bm:literal, $bn:literal>, $threads:literal x $min_blocks:literal, $speed:literal;)+
+            Warps<$wm:literal, $wn:literal>, $threads:literal x $min_blocks:literal, $speed:literal;)+
     ) => {
         $(
             #[doc = concat!("[`", stringify!($name), "`](self) and its configuration.")]
@@ -34,7 +36,7 @@ macro_rules! instances {
 
                 /// The configuration.
                 pub type C = Sm80<$arithmetic, Named<$a, { $m * $k / $threads }>, $b, Tile<$m, $n, $k>, Stages<$stages>,
-                    Warps<$wm, $wn>, Blocks<$bm, $bn>, $threads>;
+                    Warps<$wm, $wn>, $threads>;
 
                 instantiate! {
                     /// `C = epilogue(A·B)`, with rows of tables.
@@ -62,29 +64,29 @@ macro_rules! instances {
 instances! {
     /// The kernels for bf16.
     BF16 by Mma16816<bf16>, bf16 => bf16, of f32:
-    mma_bf16_rows_64x64x64_kk = [K, K] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.28;
-    mma_bf16_rows_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
-    mma_bf16_rows_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
+    mma_bf16_rows_64x64x64_kk = [K, K] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, 128 x 3, 0.28;
+    mma_bf16_rows_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, 128 x 2, 0.05;
+    mma_bf16_rows_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, 128 x 2, 0.05;
 }
 
 instances! {
     /// The kernels for f16.
     F16 by Mma16816<f16>, f16 => f16, of f32:
-    mma_f16_rows_64x64x64_kk = [K, K] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<2, 2>, 128 x 3, 0.28;
-    mma_f16_rows_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
-    mma_f16_rows_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
+    mma_f16_rows_64x64x64_kk = [K, K] Tile<64, 64, 64>, Stages<4>, Warps<2, 2>, 128 x 3, 0.28;
+    mma_f16_rows_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, 128 x 2, 0.05;
+    mma_f16_rows_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<3>, Warps<2, 2>, 128 x 2, 0.05;
 }
 
 instances! {
     /// The kernels for f64, on every GPU.
-    F64 by Mma884F64, f64 => f64, of f64:
-    mma_f64_rows_any_kk = [Un<K>, Un<K>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.4;
-    mma_f64_rows_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, Blocks<4, 4>, 128 x 2, 0.4;
+    F64 by Double, f64 => f64, of f64:
+    mma_f64_rows_any_kk = [Un<K>, Un<K>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.4;
+    mma_f64_rows_any_kn = [Un<K>, Un<Mn>] Tile<64, 64, 16>, Stages<4>, Warps<2, 2>, 128 x 2, 0.4;
 }
 
 instances! {
     /// The kernels for i8.
     I8 by Mma16832<i8>, i8 => i32, of i32:
-    mma_i8_rows_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
-    mma_i8_rows_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<4>, Warps<2, 2>, Blocks<1, 2>, 128 x 2, 0.05;
+    mma_i8_rows_any_kk = [Un<K>, Un<K>] Tile<32, 64, 64>, Stages<4>, Warps<2, 2>, 128 x 2, 0.05;
+    mma_i8_rows_any_kn = [Un<K>, Un<Mn>] Tile<32, 64, 64>, Stages<4>, Warps<2, 2>, 128 x 2, 0.05;
 }

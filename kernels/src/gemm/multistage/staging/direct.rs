@@ -7,7 +7,7 @@ use cutlet_device::{Global, Shared, ThreadIdx};
 use cutlet_layout_core::{AccessWidth, StaticLayout, StaticSwizzle, ThreadValue, Width};
 use half::{bf16, f16};
 
-use super::threads::{ElementCopy, VectorCopy};
+use super::threads::LineCopy;
 use super::{
     Accesses, CopyThreads, GlobalMajor, Read, StageLayout, StageTile, StagedElement, Staging,
 };
@@ -114,7 +114,7 @@ macro_rules! of_bytes {
     ($($bytes:literal: $($element:ty)*;)+) => {$($(
         impl Copies<$element> for OfBytes<$bytes> {
             type Threads<J: GlobalMajor, L: StaticLayout, const THREADS: usize> =
-                VectorCopy<Width<{ $bytes / size_of::<$element>() }>, J, L, THREADS>;
+                LineCopy<Width<{ $bytes / size_of::<$element>() }>, J, L, THREADS>;
             const BYTES: usize = $bytes;
 
             #[inline(always)]
@@ -147,7 +147,7 @@ macro_rules! of_elements {
     ($($element:ty)*) => {$(
         impl Copies<$element> for OfElements {
             type Threads<J: GlobalMajor, L: StaticLayout, const THREADS: usize> =
-                ElementCopy<J, L, THREADS>;
+                LineCopy<Width<1>, J, L, THREADS>;
             const BYTES: usize = size_of::<$element>();
 
             #[inline(always)]

@@ -7,7 +7,7 @@ use cutlet_device::tile::{KMajor, MnMajor};
 use cutlet_device::{DeviceData, ThreadIdx};
 use cutlet_layout_core::{NoSwizzle, StaticLayout, StaticSwizzle, Tv, Width, each};
 
-use super::threads::{ElementCopy, ElementValues, VectorCopy, VectorThreads, VectorValues};
+use super::threads::{LineCopy, LineThreads, LineValues};
 use super::{Accesses, CopyThreads, GlobalMajor, Read, StageLayout, StageTile, Staging};
 
 /// The most elements that a thread holds of a k-tile.
@@ -30,7 +30,7 @@ where
     type Source = J;
     type Layout = L;
     type Swizzle = W;
-    type Copy = ElementCopy<J, L, THREADS>;
+    type Copy = LineCopy<Width<1>, J, L, THREADS>;
     const READ: Read = Read {
         k_major: J::IS_K_MAJOR,
         bytes: size_of::<T>(),
@@ -49,12 +49,12 @@ where
     unsafe fn fetch(from: &Accesses<Self>, holds: impl Fn(usize) -> bool) -> Self::Held {
         const {
             assert!(
-                ElementValues::<J, L, THREADS>::SIZE <= MOST_LOADS,
+                LineValues::<Width<1>, J, L, THREADS>::SIZE <= MOST_LOADS,
                 "a thread holds at most 32 elements of a k-tile: use more threads, or a smaller tile"
             );
         }
         let mut held = Self::nothing();
-        each::<ElementValues<J, L, THREADS>>(|v| {
+        each::<LineValues<Width<1>, J, L, THREADS>>(|v| {
             // SAFETY: as promised by the caller.
             held[v] = unsafe { from.engine_at(v).load_if(0, holds(v)) };
         });
@@ -81,13 +81,13 @@ pub struct Transposed<L, const THREADS: usize>(PhantomData<L>);
 /// The most vectors that a thread holds of a k-tile.
 const MOST_HELD: usize = 8;
 
-impl<L: StaticLayout, const THREADS: usize> Staging for Transposed<L, THREADS> {
+impl<L: StageLayout, const THREADS: usize> Staging for Transposed<L, THREADS> {
     type Element = f32;
     type Major = MnMajor;
     type Source = KMajor;
     type Layout = L;
     type Swizzle = NoSwizzle;
-    type Copy = VectorCopy<Width<4>, KMajor, L, THREADS>;
+    type Copy = LineCopy<Width<4>, KMajor, L, THREADS>;
     const READ: Read = Read {
         k_major: true,
         bytes: 16,
@@ -106,7 +106,7 @@ impl<L: StaticLayout, const THREADS: usize> Staging for Transposed<L, THREADS> {
     unsafe fn fetch(from: &Accesses<Self>, holds: impl Fn(usize) -> bool) -> Self::Held {
         const {
             assert!(
-                VectorValues::<Width<4>, KMajor, L, THREADS>::SIZE <= 4 * MOST_HELD,
+                LineValues::<Width<4>, KMajor, L, THREADS>::SIZE <= 4 * MOST_HELD,
                 "a thread holds at most 8 vectors of a k-tile: use more threads, or a smaller tile"
             );
         }
@@ -132,8 +132,8 @@ impl<L: StaticLayout, const THREADS: usize> Staging for Transposed<L, THREADS> {
         thread: ThreadIdx<CopyThreads<Self>>,
     ) {
         to.partition::<Tv<
-            VectorThreads<Width<4>, KMajor, L, THREADS>,
-            VectorValues<Width<4>, KMajor, L, THREADS>,
+            LineThreads<Width<4>, KMajor, L, THREADS>,
+            LineValues<Width<4>, KMajor, L, THREADS>,
         >>(thread)
             .store_with(|v| held[v / 4][v % 4]);
     }

@@ -1,165 +1,118 @@
-//! Which thread copies which elements of a k-tile: thread-value layouts along the lines of a stage.
+//! Which thread copies which elements of a k-tile: a tiled copy along the lines of a stage.
 
 use core::marker::PhantomData;
 
-use cutlet_layout_core::{AccessWidth, FragmentLayout, Layout, StaticLayout, ThreadValue, Width};
+use cutlet_layout_core::{
+    AccessWidth, CopyAtom, CopyTiling, FragmentLayout, Layout, StaticLayout, ThreadValue,
+};
 
 use super::GlobalMajor;
 
-/// The thread-value layout of [`Vectors`](super::Vectors): threads go along a line, then to the next line.
+/// The thread-value layout of a copy by `THREADS` threads to a stage of layout `L`. Threads go along a line, which runs
+/// along the major direction `J`, then to the next line. An access moves `W` elements.
 #[derive(Clone, Copy, Debug)]
-pub struct VectorCopy<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
+pub struct LineCopy<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
 
-impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> ThreadValue
-    for VectorCopy<W, J, L, THREADS>
+impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize>
+    LineCopy<W, J, L, THREADS>
 {
-    type Thr = VectorThreads<W, J, L, THREADS>;
-    type Val = VectorValues<W, J, L, THREADS>;
-    type Width = W;
-}
+    /// The direction of lines among (mn, k).
+    const ALONG: usize = if J::IS_K_MAJOR { 1 } else { 0 };
 
-/// The threads of a [`VectorCopy`].
-#[derive(Clone, Copy, Debug)]
-pub struct VectorThreads<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
-
-impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> StaticLayout
-    for VectorThreads<W, J, L, THREADS>
-{
-    const LAYOUT: Layout = lines::<W, J, L>(THREADS).threads(W::VALUES as i64);
-}
-
-/// The values of a [`VectorCopy`].
-#[derive(Clone, Copy, Debug)]
-pub struct VectorValues<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
-
-impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> StaticLayout
-    for VectorValues<W, J, L, THREADS>
-{
-    const LAYOUT: Layout = lines::<W, J, L>(THREADS).values(W::VALUES as i64, 1);
-}
-
-impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> FragmentLayout
-    for VectorValues<W, J, L, THREADS>
-{
-    type Storage = J::Values;
-}
-
-/// The lines of a stage, which run along the major direction.
-struct Lines {
-    /// The major direction.
-    along: usize,
-    /// Vectors of a line that are copied at a time.
-    vectors: i64,
-    /// The number of lines.
-    count: i64,
-    /// Lines that all threads together copy at a time.
-    at_a_time: i64,
-}
-
-impl Lines {
-    /// The lines of a stage of layout `L`, of whose lines so many vectors are copied at a time.
-    const fn new<J: GlobalMajor, L: StaticLayout>(vectors: i64, threads: usize) -> Self {
-        let along = along::<J>();
-        let count = L::LAYOUT.mode(1 - along).size();
-        let at_a_time = least(threads as i64 / vectors, count);
+    /// The tiled copy.
+    const TILING: CopyTiling = {
+        let (width, lines) = (W::VALUES as i64, L::LAYOUT.mode(1 - Self::ALONG).size());
+        let vectors = Self::vectors_at_a_time();
+        let at_a_time = least(THREADS as i64 / vectors, lines);
         assert!(
-            at_a_time >= 1 && count % at_a_time == 0,
+            at_a_time >= 1 && lines % at_a_time == 0,
             "the threads of a block copy a number of lines at a time that divides those of a stage"
         );
-        Self {
-            along,
-            vectors,
-            count,
-            at_a_time,
+        CopyTiling::new(
+            CopyAtom::universal(8 * width, 8),
+            &Self::of_lines(
+                Layout::static_mode(vectors, 1),
+                Layout::static_mode(at_a_time, vectors),
+            ),
+            &Self::of_lines(Layout::static_mode(width, 1), Layout::static_mode(1, 0)),
+        )
+    };
+
+    /// (thread, value, (rest along lines, rest of lines)) → the (mn, k) of a k-tile.
+    const DIVIDED: Layout = {
+        let tile = Layout::concat(&[
+            Layout::static_basis_mode(L::LAYOUT.mode(0).size(), 1, 0),
+            Layout::static_basis_mode(L::LAYOUT.mode(1).size(), 1, 1),
+        ]);
+        match Self::TILING.try_tidfrg_s(&tile) {
+            Ok(divided) => {
+                let rest = [divided.mode(2), divided.mode(3)];
+                let rest = Layout::concat2(&rest[Self::ALONG], &rest[1 - Self::ALONG]);
+                Layout::concat(&[divided.mode(0), divided.mode(1), rest])
+            }
+            Err(_) => panic!("the threads of a block copy elements that do not divide a stage"),
+        }
+    };
+
+    /// Vectors of a line that are copied at a time: all of them. Of single elements at most so many that a warp, which
+    /// has two lines or more, reads whole sectors.
+    const fn vectors_at_a_time() -> i64 {
+        let vectors = L::LAYOUT.mode(Self::ALONG).size() / W::VALUES as i64;
+        if W::VALUES > 1 {
+            return vectors;
+        }
+        let at_a_time = least(if J::IS_K_MAJOR { 16 } else { 32 }, vectors);
+        assert!(
+            vectors % at_a_time == 0,
+            "the threads of a block copy a number of elements at a time that divides those of a line"
+        );
+        at_a_time
+    }
+
+    /// Modes of (mn, k): `along` of lines, and `across` them.
+    const fn of_lines(along: Layout, across: Layout) -> Layout {
+        if J::IS_K_MAJOR {
+            Layout::concat2(&across, &along)
+        } else {
+            Layout::concat2(&along, &across)
         }
     }
-
-    /// The threads, of which neighbours have vectors of so many elements of a line.
-    const fn threads(&self, width: i64) -> Layout {
-        Layout::concat(&[
-            Layout::static_basis_mode(self.vectors, width, self.along),
-            Layout::static_basis_mode(self.at_a_time, 1, 1 - self.along),
-        ])
-    }
-
-    /// A thread's values: `count` of a line, `stride` elements apart, and so on through the lines.
-    const fn values(&self, count: i64, stride: i64) -> Layout {
-        Layout::concat(&[
-            Layout::static_basis_mode(count, stride, self.along),
-            Layout::static_basis_mode(self.count / self.at_a_time, self.at_a_time, 1 - self.along),
-        ])
-    }
-}
-
-/// The major direction, along which lines run.
-const fn along<J: GlobalMajor>() -> usize {
-    if J::IS_K_MAJOR { 1 } else { 0 }
-}
-
-/// The lines of a stage that are copied in vectors: all vectors of a line at a time.
-const fn lines<W: AccessWidth, J: GlobalMajor, L: StaticLayout>(threads: usize) -> Lines {
-    let vectors = length::<J, L>() / W::VALUES as i64;
-    Lines::new::<J, L>(vectors, threads)
 }
 
 const fn least(a: i64, b: i64) -> i64 {
     if a < b { a } else { b }
 }
 
-/// The thread-value layout of copies of single elements. A warp has up to 16 elements of a line, so that it reads whole
-/// sectors, of two lines or more.
-#[derive(Clone, Copy, Debug)]
-pub struct ElementCopy<J, L, const THREADS: usize>(PhantomData<(J, L)>);
-
-impl<J: GlobalMajor, L: StaticLayout, const THREADS: usize> ThreadValue
-    for ElementCopy<J, L, THREADS>
+impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> ThreadValue
+    for LineCopy<W, J, L, THREADS>
 {
-    type Thr = ElementThreads<J, L, THREADS>;
-    type Val = ElementValues<J, L, THREADS>;
-    type Width = Width<1>;
+    type Thr = LineThreads<W, J, L, THREADS>;
+    type Val = LineValues<W, J, L, THREADS>;
+    type Width = W;
 }
 
-/// The threads of an [`ElementCopy`].
+/// The threads of a [`LineCopy`].
 #[derive(Clone, Copy, Debug)]
-pub struct ElementThreads<J, L, const THREADS: usize>(PhantomData<(J, L)>);
+pub struct LineThreads<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
 
-impl<J: GlobalMajor, L: StaticLayout, const THREADS: usize> StaticLayout
-    for ElementThreads<J, L, THREADS>
+impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> StaticLayout
+    for LineThreads<W, J, L, THREADS>
 {
-    const LAYOUT: Layout = element_lines::<J, L>(THREADS).threads(1);
+    const LAYOUT: Layout = LineCopy::<W, J, L, THREADS>::DIVIDED.mode(0).flatten();
 }
 
-/// The values of an [`ElementCopy`].
+/// The values of a [`LineCopy`].
 #[derive(Clone, Copy, Debug)]
-pub struct ElementValues<J, L, const THREADS: usize>(PhantomData<(J, L)>);
+pub struct LineValues<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
 
-impl<J: GlobalMajor, L: StaticLayout, const THREADS: usize> StaticLayout
-    for ElementValues<J, L, THREADS>
+impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> StaticLayout
+    for LineValues<W, J, L, THREADS>
 {
-    const LAYOUT: Layout = {
-        let lines = element_lines::<J, L>(THREADS);
-        lines.values(length::<J, L>() / lines.vectors, lines.vectors)
-    };
+    const LAYOUT: Layout = LineCopy::<W, J, L, THREADS>::DIVIDED.take(1, 3);
 }
 
-impl<J: GlobalMajor, L: StaticLayout, const THREADS: usize> FragmentLayout
-    for ElementValues<J, L, THREADS>
+impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> FragmentLayout
+    for LineValues<W, J, L, THREADS>
 {
     type Storage = J::Values;
-}
-
-/// The elements of a line of a stage.
-const fn length<J: GlobalMajor, L: StaticLayout>() -> i64 {
-    L::LAYOUT.mode(along::<J>()).size()
-}
-
-/// The lines of a stage, whose elements are copied one by one.
-const fn element_lines<J: GlobalMajor, L: StaticLayout>(threads: usize) -> Lines {
-    let length = length::<J, L>();
-    let vectors = least(if J::IS_K_MAJOR { 16 } else { 32 }, length);
-    assert!(
-        length % vectors == 0,
-        "the threads of a block copy a number of elements at a time that divides those of a line"
-    );
-    Lines::new::<J, L>(vectors, threads)
 }

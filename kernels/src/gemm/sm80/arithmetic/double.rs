@@ -1,77 +1,93 @@
 //! f64 by the instruction of Ampere, with 8 rows, 8 columns and 4 k.
 
-use cutlet_device::Shared;
+use cutlet_device::MmaInstruction;
 use cutlet_device::sm80::{Mma884F64, WarpMma};
 use cutlet_device::tile::{KMajor, MnMajor};
-use cutlet_layout_core::{Fragment, L, Layout, M as Mode, StaticLayout, Width, each};
+use cutlet_device::tiled::{ByElement, VectorsAlongK};
+use cutlet_layout_core::{
+    Fragment, L, Layout, M as Mode, Mma, StaticLayout, ThreadValue, Tv, Width, each,
+};
 
-use super::{Arithmetic, BlockOfC, Lines};
+use super::{IN_ORDER, SwizzledLines, TensorCore, atom};
+use crate::gemm::multistage::arithmetic::{Arithmetic, Lines};
 use crate::gemm::sm80::config::StageSwizzle;
 
-/// A load has 8 rows and 8 k. A thread reads two neighbours along k, and the instruction of part `n` multiplies
-/// neighbour `n` of each. So its four k are every other one.
-impl Arithmetic for Mma884F64 {
-    type Element = f64;
-    type Acc = f64;
-    type Loaded = [f64; 2];
-    type Operand = [f64; 2];
+/// Two instructions: 8 rows, 8 columns and 8 k. A thread has two neighbours along k, one for each instruction. So the k
+/// of an instruction are every other one.
+#[derive(Clone, Copy, Debug)]
+pub struct Double;
+
+/// The layouts of [`Double`].
+#[derive(Clone, Copy, Debug)]
+pub struct M8N8K8Bits64;
+
+/// A, or B, of [`Double`].
+pub type Operand = Tv<L!((4, 8):(2@1, 1@0)), L!(2:1@1)>;
+
+impl Mma for M8N8K8Bits64 {
+    type LayoutA = Operand;
+    type LayoutB = Operand;
+    type LayoutC = <Mma884F64 as Mma>::LayoutC;
+    type RowsOfC = <Mma884F64 as Mma>::RowsOfC;
+    type M = Mode<8, 1>;
+    type N = Mode<8, 1>;
+    type K = Mode<8, 1>;
+    const NAME: &'static str = <Mma884F64 as Mma>::NAME;
+}
+
+atom! {
+    Double: f64 => f64, [8, 8, 8] as M8N8K8Bits64, A 2, B 2 of f64, by core::convert::identity
+}
+
+impl TensorCore for Double {
     type LinesOfMn = MnMajor;
-    const STEP: usize = 8;
-    const BLOCK: usize = 8;
-    type Accumulators = Mode<2, 1>;
-    type C = BlockOfC<L!((4, 8):(2@1, 1@0)), L!(2:1@1)>;
+}
+
+impl Arithmetic for Double {
+    type OperandA = [f64; 2];
+    type OperandB = [f64; 2];
     type Parts = Mode<2, 1>;
-    const ADDS_STEPS: bool = false;
+    const ORDER_OF_K: Layout = <L!(8:1)>::LAYOUT;
 
     #[inline(always)]
-    fn prepare(loaded: [f64; 2]) -> [f64; 2] {
-        loaded
+    fn prepare_a(registers: [f64; 2]) -> [f64; 2] {
+        registers
+    }
+
+    #[inline(always)]
+    fn prepare_b(registers: [f64; 2]) -> [f64; 2] {
+        registers
     }
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn add(part: usize, accumulators: &mut Fragment<f64, Mode<2, 1>>, a: [f64; 2], b: [f64; 2]) {
-        let mut sums = Fragment::from_fn(|v| accumulators.get(v));
+    fn add(part: usize, accumulators: &mut Fragment<f64, Self::Values>, a: [f64; 2], b: [f64; 2]) {
         match part {
-            0 => Mma884F64::mma(&mut sums, [a[0]], [b[0]]),
-            _ => Mma884F64::mma(&mut sums, [a[1]], [b[1]]),
+            0 => Mma884F64::mma(accumulators, [a[0]], [b[0]]),
+            _ => Mma884F64::mma(accumulators, [a[1]], [b[1]]),
         }
-        each::<Mode<2, 1>>(|v| accumulators.set(v, sums.get(v)));
     }
 }
 
 /// The rows that are loaded at the same time are four apart, which the swizzle brings to different banks.
-impl Lines<Mma884F64> for KMajor {
-    type Swizzle<const MN: usize, const K: usize> = StageSwizzle<f64, Self, MN, K>;
-    const LANES: [Layout; 2] = [<L!((4, 2, 4):(2@1, 4@0, 1@0))>::LAYOUT; 2];
-    type Vectors = Mode<1, 0>;
-    const VECTOR_BYTES: usize = 16;
-    const ORDER: [Layout; 2] = [
-        <L!((2, 4):(4@0, 1@0))>::LAYOUT,
-        <L!((2, 4):(4@1, 1@1))>::LAYOUT,
-    ];
+impl Lines<Double> for KMajor {
+    type LoadA = VectorsAlongK<2>;
+    type LoadB = VectorsAlongK<2>;
+    const ORDER: [Layout; 2] = [<L!((2, 4, 2):(4, 1, 8))>::LAYOUT; 2];
     type Width = Width<1>;
-
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn load<const SIDE: usize>(vector: impl Fn(usize) -> Shared<f64>) -> [f64; 2] {
-        // SAFETY: as promised by the caller. Swizzles keep 16 bytes together.
-        unsafe { vector(0).load_vec(0) }
-    }
 }
 
-impl Lines<Mma884F64> for MnMajor {
+impl SwizzledLines<Double> for KMajor {
     type Swizzle<const MN: usize, const K: usize> = StageSwizzle<f64, Self, MN, K>;
-    const LANES: [Layout; 2] = [<L!((4, 8):(2@1, 1@0))>::LAYOUT; 2];
-    type Vectors = L!(2:1@1);
-    const VECTOR_BYTES: usize = 8;
-    const ORDER: [Layout; 2] = [<L!(8:1@0)>::LAYOUT, <L!(8:1@1)>::LAYOUT];
-    type Width = Width<1>;
+}
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn load<const SIDE: usize>(vector: impl Fn(usize) -> Shared<f64>) -> [f64; 2] {
-        // SAFETY: as promised by the caller.
-        unsafe { [vector(0).load(0), vector(1).load(0)] }
-    }
+impl Lines<Double> for MnMajor {
+    type LoadA = ByElement;
+    type LoadB = ByElement;
+    const ORDER: [Layout; 2] = IN_ORDER;
+    type Width = Width<1>;
+}
+
+impl SwizzledLines<Double> for MnMajor {
+    type Swizzle<const MN: usize, const K: usize> = StageSwizzle<f64, Self, MN, K>;
 }

@@ -1,41 +1,84 @@
 //! f32 by tf32: rounded, or as the sum of two.
 
-use cutlet_device::fma;
-use cutlet_device::sm80::Mma1688Tf32;
+use cutlet_device::sm80::{Mma1688Tf32, WarpMma};
 use cutlet_device::tile::MnMajor;
-use cutlet_layout_core::{Fragment, L, M as Mode};
-
-use super::{
-    Arithmetic, BlockOfC, ByElements, ByMatrices, ThreadsOfC, ValuesOfC, add_halves, by_elements,
-    by_halves,
+use cutlet_device::{MmaInstruction, fma};
+use cutlet_layout_core::{
+    Fragment, L, Layout, M as Mode, M16N8K8Bits32, Mma, StaticLayout, ThreadValue, each,
 };
+
+use super::{ByMatrices, ByPairs, TensorCore, atom};
+use crate::gemm::multistage::arithmetic::Arithmetic;
 use crate::gemm::sm80::config::PairSwizzle;
 
-by_halves! {
-    Mma1688Tf32: Self, f32 as u32 => f32, MnMajor, step 8, [u32; 4], 1, steps apart false,
-        prepare rounded, add (_part, sums, a, b) add_halves::<Self, _>(sums, a, b);
-    Tf32x3: Mma1688Tf32, f32 as u32 => f32, MnMajor, step 8, InTwo, 3, steps apart true,
-        prepare InTwo::new, add (part, sums, a, b) match part {
-            // The small products first: their sum is rounded less.
-            0 => add_halves::<Mma1688Tf32, _>(sums, a.small, b.big),
-            1 => add_halves::<Mma1688Tf32, _>(sums, a.big, b.small),
-            _ => add_halves::<Mma1688Tf32, _>(sums, a.big, b.big),
-        };
+/// Products of `f32`, each of which is rounded to tf32.
+#[derive(Clone, Copy, Debug)]
+pub struct Tf32;
+
+/// An atom of f32 by `mma.m16n8k8` of tf32.
+macro_rules! by_tf32 {
+    ($($atom:ident: $a:ty, $b:ty, $parts:literal, steps apart $adds_steps:literal, prepare $prepare:expr,
+        add ($part:ident, $sums:ident, $left:ident, $right:ident) $add:expr;)+) => {$(
+        atom! {
+            $atom: f32 => f32, [16, 8, 8] as M16N8K8Bits32, A 4, B 2 of u32, by f32::to_bits
+        }
+
+        impl TensorCore for $atom {
+            type LinesOfMn = MnMajor;
+        }
+
+        impl Arithmetic for $atom {
+            type OperandA = $a;
+            type OperandB = $b;
+            type Parts = Mode<$parts, 1>;
+            const ADDS_STEPS: bool = $adds_steps;
+            const ORDER_OF_K: Layout = <L!(8:1)>::LAYOUT;
+
+            #[inline(always)]
+            fn prepare_a(registers: [u32; 4]) -> $a {
+                $prepare(registers)
+            }
+
+            #[inline(always)]
+            fn prepare_b(registers: [u32; 2]) -> $b {
+                $prepare(registers)
+            }
+
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            fn add(
+                $part: usize,
+                $sums: &mut Fragment<f32, Self::Values>,
+                $left: $a,
+                $right: $b,
+            ) {
+                $add
+            }
+        }
+
+        impl ByMatrices for $atom {}
+
+        impl ByPairs for $atom {
+            type SwizzleOfMn<const MN: usize, const K: usize> = PairSwizzle<f32, MnMajor, MN, K>;
+        }
+    )+};
 }
-
-impl ByMatrices for Mma1688Tf32 {}
-impl ByMatrices for Tf32x3 {}
-
-by_elements! {
-    // The k of `ldmatrix`.
-    Mma1688Tf32: u32, swizzle PairSwizzle, k [1, 4], f32::to_bits;
-    Tf32x3: u32, swizzle PairSwizzle, k [1, 4], f32::to_bits;
+by_tf32! {
+    Tf32: [u32; 4], [u32; 2], 1, steps apart false, prepare rounded,
+        add (_part, sums, a, b) Mma1688Tf32::mma(sums, a, b);
+    Tf32x3: InTwo<4>, InTwo<2>, 3, steps apart true, prepare InTwo::new,
+        add (part, sums, a, b) match part {
+            // The small products first: their sum is rounded less.
+            0 => Mma1688Tf32::mma(sums, a.small, b.big),
+            1 => Mma1688Tf32::mma(sums, a.big, b.small),
+            _ => Mma1688Tf32::mma(sums, a.big, b.big),
+        };
 }
 
 /// The nearest numbers of tf32.
 #[inline(always)]
-fn rounded([a, b, c, d]: [u32; 4]) -> [u32; 4] {
-    [round(a), round(b), round(c), round(d)]
+fn rounded<const N: usize>(registers: [u32; N]) -> [u32; N] {
+    registers.map(round)
 }
 
 /// The number rounded to tf32, ties away from zero. The instruction ignores the bits that tf32 lacks.
@@ -60,25 +103,20 @@ const HALF_OF_TF32S_LAST_PLACE: f32 = 1.0 / 2048.0;
 #[derive(Clone, Copy, Debug)]
 pub struct Tf32x3;
 
-/// The big and the small numbers of tf32 of a load.
+/// The big and the small numbers of tf32 in registers of an operand.
 #[derive(Clone, Copy, Debug)]
-pub struct InTwo {
-    big: [u32; 4],
-    small: [u32; 4],
+pub struct InTwo<const N: usize> {
+    big: [u32; N],
+    small: [u32; N],
 }
 
-impl InTwo {
+impl<const N: usize> InTwo<N> {
     #[inline(always)]
-    fn new([a, b, c, d]: [u32; 4]) -> Self {
-        let big = [big(a), big(b), big(c), big(d)];
+    fn new(registers: [u32; N]) -> Self {
+        let big = registers.map(big);
         Self {
             big,
-            small: [
-                small(a, big[0]),
-                small(b, big[1]),
-                small(c, big[2]),
-                small(d, big[3]),
-            ],
+            small: core::array::from_fn(|n| small(registers[n], big[n])),
         }
     }
 }
