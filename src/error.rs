@@ -30,6 +30,15 @@ pub enum Error {
         found: String,
     },
 
+    /// A tensor does not fit in its memory, or an operation on its layout has no result.
+    #[error("a tensor of layout {layout} was asked for, but {found}")]
+    Tensor {
+        /// The layout.
+        layout: String,
+        /// Why there is no such tensor, and what to do.
+        found: String,
+    },
+
     /// A batch of matrices does not fit in its memory, or its matrices overlap.
     #[error(
         "{count} {rows}×{columns} matrices with leading dimension {ld}, {stride} elements apart, were asked for, but \

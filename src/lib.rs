@@ -30,6 +30,7 @@
 //! tensors are tiled and partitioned).
 
 mod batch;
+mod contract;
 #[cfg(feature = "dlpack")]
 mod dlpack_matrix;
 mod embedding_bag;
@@ -43,8 +44,10 @@ mod rows;
 mod scatter;
 mod swiglu;
 mod take_along_dim;
+mod tensor;
 
 pub use batch::{MatrixBatch, MatrixBatchMut};
+pub use contract::{Contraction, contract};
 pub use cutlet_device::DeviceData;
 #[cfg(feature = "dlpack")]
 pub use cutlet_host::dlpack;
@@ -52,7 +55,7 @@ pub use cutlet_host::{
     Backend, Buffer, Device, Error as HostError, Event, Graph, IntoView, IntoViewMut, PinnedBuffer,
     Scratch, Stream, View, ViewMut, cpu, gpu_count,
 };
-pub use cutlet_layout_core::{Layout, layout};
+pub use cutlet_layout_core::{IntTuple, Layout, Tiler, layout, shape, tile};
 pub use embedding_bag::{Bags, EmbeddingBag, PooledElement, Pooling, embedding_bag};
 pub use error::{Error, Result};
 pub use gather::{Gather, gather};
@@ -69,6 +72,7 @@ pub use rows::{Index, OutOfRange};
 pub use scatter::{AddElement, Scatter, ScatterAdd, scatter, scatter_add};
 pub use swiglu::{GatedElement, silu_mul, swiglu};
 pub use take_along_dim::{TakeAlongDim, take_along_dim};
+pub use tensor::{DeviceTensor, Tensor, TensorMut};
 
 /// What the package `cutlet-fitting` needs, which fits the choice of a kernel to measured times. It is no part of the
 /// public interface.

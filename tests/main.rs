@@ -8,6 +8,7 @@ mod reference;
 mod rounding;
 mod small;
 
+mod contract;
 #[cfg(feature = "dlpack")]
 mod dlpack;
 mod embedding_bag;

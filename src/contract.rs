@@ -1,0 +1,484 @@
+//! Contractions of tensors in einsum's notation: sums of products over modes of two tensors.
+
+mod lowering;
+mod modes;
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cutlet_device::DeviceData;
+use cutlet_host::{Scratch, Stream, View, ViewMut};
+use cutlet_kernels::gemm::epilogue::Accumulator;
+use cutlet_layout_core::{Int, Layout};
+
+use crate::batch::Repeats;
+use crate::matrix::{Extents, disjoint, in_stream};
+use crate::{
+    Element, Gemm, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Operand, Precision, Result,
+    Tensor, TensorMut, permute,
+};
+use lowering::{Copied, Lowering, MatrixShape, Rates, lower};
+use modes::{Mode, Notation, Role, merged};
+
+const OPERATION: &str = "contract";
+
+/// Enqueues a contraction of two tensors: for each coordinate of C, the sum of the products of A and B over the modes that
+/// C does not have. `notation` names the modes, as `einsum` of NumPy and PyTorch does.
+///
+/// | notation | |
+/// |---|---|
+/// | `ij,jk->ik` | a matrix product |
+/// | `bhqd,bhkd->bhqk` | a product for each b and h |
+/// | `ijk,jl->ilk` | rows are i and k |
+/// | `bij,bkj->ik` | the sum is over b and j |
+/// | `i,j->ij` | an outer product |
+///
+/// Modes may be tuples, as a layout's, and may have a stride of 0, which repeats elements. Nothing is copied if rows,
+/// columns and what is summed can each be one mode of a matrix: other modes are batches, or launches of their own.
+/// Otherwise operands are copied to scratch memory first: [`Contraction::explain`] says which and why.
+///
+/// # Errors
+/// - The notation is none of two operands, or has a mode that is in the output alone.
+/// - The layouts have other ranks than the notation, or a mode has different extents.
+/// - C overlaps A or B. An operand is on another device than the stream, or bound to another stream.
+/// - More than 8 modes are left of an operand that has to be copied.
+///
+/// ```
+/// use cutlet::{Device, Tensor, TensorMut, contract, layout, shape};
+///
+/// let stream = Device::auto().stream()?;
+/// // (batch, sequence, q k or v, head, dimension), of which slices are multiplied as they lie.
+/// let qkv = stream.upload(&[0.5f32; 2 * 16 * 3 * 4 * 8])?;
+/// let qkv = Tensor::new(&qkv, layout!((2, 16, 3, 4, 8):(1536, 96, 32, 8, 1)))?;
+/// let (q, k) = (qkv.slice(&shape!((_, _, 0, _, _)))?, qkv.slice(&shape!((_, _, 1, _, _)))?);
+/// let mut scores = stream.zeroed::<f32>(2 * 4 * 16 * 16)?;
+/// let scores_of = layout!((2, 4, 16, 16):(1024, 256, 16, 1));
+/// contract(&stream, "bshd,bthd->bhst", q, k, TensorMut::new(&mut scores, scores_of)?)?;
+/// assert_eq!(stream.download(&scores)?, [2.0; 2 * 4 * 16 * 16]);
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+pub fn contract<'a, T: Element<D>, D: DeviceData>(
+    stream: &Stream,
+    notation: &str,
+    a: Tensor<'a, T>,
+    b: Tensor<'a, T>,
+    c: TensorMut<'a, D>,
+) -> Result<()> {
+    Contraction::new(notation, a, b, c)?.run(stream)
+}
+
+/// A contraction, `C = alpha·Σ A·B + beta·C`: see [`contract`].
+///
+/// ```
+/// use cutlet::{Contraction, Device, Tensor, TensorMut, layout};
+///
+/// let stream = Device::auto().stream()?;
+/// let a = stream.upload(&[1.0f32; 3 * 4 * 5])?;
+/// let b = stream.upload(&[2.0f32; 3 * 6 * 5])?;
+/// let mut c = stream.upload(&[1.0f32; 4 * 6])?;
+/// let a = Tensor::new(&a, layout!((3, 4, 5):(20, 5, 1)))?;
+/// let b = Tensor::new(&b, layout!((3, 6, 5):(30, 5, 1)))?;
+/// let c_of = layout!((4, 6):(6, 1));
+/// let mut contraction = Contraction::new("bij,bkj->ik", a, b, TensorMut::new(&mut c, c_of)?)?.beta(1.0);
+/// contraction.run(&stream)?;
+/// assert_eq!(stream.download(&c)?, [31.0; 4 * 6]);
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Contraction<'a, T: Operand, D: DeviceData = T> {
+    alpha: T::Factor,
+    a: Tensor<'a, T>,
+    b: Tensor<'a, T>,
+    beta: T::Factor,
+    c: TensorMut<'a, D>,
+    precision: Precision,
+    modes: Vec<Mode>,
+}
+
+impl<'a, T: Operand, D: DeviceData> Contraction<'a, T, D> {
+    /// The contraction of tensors whose modes are named so.
+    ///
+    /// # Errors
+    /// As [`contract`], if the notation does not fit the tensors.
+    pub fn new(
+        notation: &str,
+        a: Tensor<'a, T>,
+        b: Tensor<'a, T>,
+        c: TensorMut<'a, D>,
+    ) -> Result<Self> {
+        let notation = Notation::parse(notation)?;
+        let modes = notation.modes([a.layout(), b.layout(), c.layout()])?;
+        Ok(Contraction {
+            alpha: T::Factor::ONE,
+            a,
+            b,
+            beta: T::Factor::ZERO,
+            c,
+            precision: Precision::Exact,
+            modes: with_roles(modes),
+        })
+    }
+
+    /// `C = A·Bᵀ` of tensors whose modes are (M, K, L), (N, K, L) and (M, N, L). Each of them may be a tuple, and L may be
+    /// left out of all three.
+    ///
+    /// # Errors
+    /// As [`contract`], if the modes do not fit each other.
+    ///
+    /// ```
+    /// use cutlet::{Contraction, Device, Tensor, TensorMut, layout};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let (a, b) = (stream.upload(&[1.0f32; 6 * 4])?, stream.upload(&[1.0f32; 8 * 4])?);
+    /// let mut c = stream.zeroed::<f32>(6 * 8)?;
+    /// // Six rows of A are 2×3 rows of C, the other way round.
+    /// let a = Tensor::new(&a, layout!(((2, 3), 4):((12, 4), 1)))?;
+    /// let b = Tensor::new(&b, layout!((8, 4):(4, 1)))?;
+    /// let c_of = layout!(((2, 3), 8):((8, 16), 1));
+    /// Contraction::of_modes(a, b, TensorMut::new(&mut c, c_of)?)?.run(&stream)?;
+    /// assert_eq!(stream.download(&c)?, [4.0; 6 * 8]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn of_modes(a: Tensor<'a, T>, b: Tensor<'a, T>, c: TensorMut<'a, D>) -> Result<Self> {
+        let notation = match c.rank() {
+            2 => "MK,NK->MN",
+            _ => "MKL,NKL->MNL",
+        };
+        Self::new(notation, a, b, c)
+    }
+
+    /// Multiplies the sums by this factor. It is 1 unless it is set.
+    pub fn alpha(self, alpha: T::Factor) -> Self {
+        Contraction { alpha, ..self }
+    }
+
+    /// Adds so many times C as it was. It is 0 unless it is set. With 0, C is not read and may hold anything.
+    pub fn beta(self, beta: T::Factor) -> Self {
+        Contraction { beta, ..self }
+    }
+
+    /// Multiplies operands of `f32` in this precision: see [`Precision`].
+    pub fn precision(self, precision: Precision) -> Self {
+        Contraction { precision, ..self }
+    }
+
+    fn rates(&self) -> Rates {
+        // Tensor cores multiply elements of 16 and 8 bits, and CUDA cores those of 32 bits.
+        let products = match size_of::<T>() {
+            1 | 2 => 300_000,
+            _ => 25_000,
+        };
+        Rates {
+            bytes: [size_of::<T>(), size_of::<T>(), size_of::<D>()],
+            products,
+        }
+    }
+}
+
+/// Modes whose roles are as their strides are: what is repeated in A or B is no mode of it.
+fn with_roles(mut modes: Vec<Mode>) -> Vec<Mode> {
+    for mode in &mut modes {
+        mode.role = match (mode.role, mode.strides) {
+            (Role::L, [0, ..]) if mode.extent > 1 => Role::N,
+            (Role::L, [_, 0, _]) if mode.extent > 1 => Role::M,
+            (role, _) => role,
+        };
+    }
+    modes
+}
+
+impl<T: Element<D>, D: DeviceData> Contraction<'_, T, D> {
+    /// Enqueues the contraction in the stream. The stream keeps how it is computed, for contractions of the same layouts.
+    ///
+    /// # Errors
+    /// As [`contract`], and as [`Gemm::run`].
+    pub fn run(&mut self, stream: &Stream) -> Result<()> {
+        self.check(stream)?;
+        let lowering = lowered(stream, &self.modes, self.rates());
+        self.launch(stream, &lowering)
+    }
+
+    /// How the contraction is computed: its rows, columns, k and batch, the kernel, and the operands that are copied, with
+    /// the reasons. No element is read or written.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// ```
+    /// use cutlet::{Contraction, Device, Tensor, TensorMut, layout};
+    ///
+    /// let stream = Device::cpu().stream()?;
+    /// let (a, mut c) = (stream.zeroed::<f32>(3 * 40 * 50)?, stream.zeroed::<f32>(40 * 40)?);
+    /// let a = Tensor::new(&a, layout!((3, 40, 50):(2000, 50, 1)))?;
+    /// let c = TensorMut::new(&mut c, layout!((40, 40):(40, 1)))?;
+    /// let explained = Contraction::new("bij,bkj->ik", a, a, c)?.explain(&stream)?;
+    /// assert!(explained.contains("M = i 40, N = k 40, K = jb 150"), "{explained}");
+    /// assert!(explained.contains("A: copied, 24.0 kB"), "{explained}");
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn explain(&mut self, stream: &Stream) -> Result<String> {
+        self.check(stream)?;
+        let rates = self.rates();
+        let lowering = lowered(stream, &self.modes, rates);
+        let mut text = format!("{lowering}\n");
+        for (operand, name) in ["A", "B", "C"].into_iter().enumerate() {
+            let line = match &lowering.copies[operand] {
+                None => format!("{name}: as it lies"),
+                Some(copy) => {
+                    let bytes = copy.bytes(rates.bytes[operand]);
+                    format!(
+                        "{name}: copied, {}, because {}",
+                        in_words(bytes),
+                        reason(&self.modes, operand)
+                    )
+                }
+            };
+            let _ = writeln!(text, "{line}");
+        }
+        Ok(text)
+    }
+
+    /// Refuses operands that overlap, or that work in the stream may not use.
+    fn check(&self, stream: &Stream) -> Result<()> {
+        in_stream(OPERATION, stream, "A", self.a.view)?;
+        in_stream(OPERATION, stream, "B", self.b.view)?;
+        in_stream(OPERATION, stream, "C", self.c.view.view())?;
+        disjoint(OPERATION, "A", self.a.addresses(), self.c.addresses())?;
+        disjoint(OPERATION, "B", self.b.addresses(), self.c.addresses())
+    }
+
+    /// Copies what is copied, and launches the products.
+    fn launch(&mut self, stream: &Stream, lowering: &Lowering) -> Result<()> {
+        let [copy_a, copy_b, copy_c] = &lowering.copies;
+        let a = Source::of(stream, self.a.view, copy_a.as_ref())?;
+        let b = Source::of(stream, self.b.view, copy_b.as_ref())?;
+        let (alpha, beta) = (self.alpha, self.beta);
+        let operands = Operands {
+            a: a.view(),
+            b: b.view(),
+            alpha,
+            beta,
+            precision: self.precision,
+        };
+        let Some(copy) = copy_c else {
+            return operands.multiply(stream, lowering, self.c.view.reborrow());
+        };
+        let mut product = stream.scratch::<D>(copy.elements)?;
+        let (in_c, in_copy) = copy.layouts();
+        if beta != T::Factor::ZERO {
+            permute(
+                stream,
+                self.c.view.view(),
+                &in_c,
+                &mut product.view_mut(),
+                &in_copy,
+            )?;
+        }
+        operands.multiply(stream, lowering, product.view_mut())?;
+        permute(
+            stream,
+            product.view(),
+            &in_copy,
+            self.c.view.reborrow(),
+            &in_c,
+        )
+    }
+}
+
+/// An operand that is multiplied: the tensor, or a copy of it.
+enum Source<'a, T: DeviceData> {
+    Tensor(View<'a, T>),
+    Copy(Scratch<'a, T>),
+}
+
+impl<'a, T: DeviceData> Source<'a, T> {
+    fn of(stream: &'a Stream, tensor: View<'a, T>, copy: Option<&Copied>) -> Result<Self> {
+        let Some(copy) = copy else {
+            return Ok(Source::Tensor(tensor));
+        };
+        let mut scratch = stream.scratch::<T>(copy.elements)?;
+        let (in_tensor, in_copy) = copy.layouts();
+        permute(
+            stream,
+            tensor,
+            &in_tensor,
+            &mut scratch.view_mut(),
+            &in_copy,
+        )?;
+        Ok(Source::Copy(scratch))
+    }
+
+    fn view(&self) -> View<'_, T> {
+        match self {
+            Source::Tensor(view) => *view,
+            Source::Copy(scratch) => scratch.view(),
+        }
+    }
+}
+
+impl Copied {
+    /// The layouts of the tensor and of the copy.
+    fn layouts(&self) -> (Layout, Layout) {
+        let of = |stride: fn(&(usize, usize, usize)) -> usize| {
+            let modes: Vec<Layout> = (self.modes.iter())
+                .map(|mode| {
+                    Layout::leaf(
+                        Int::dynamic(mode.0 as i64),
+                        Int::dynamic(stride(mode) as i64),
+                    )
+                })
+                .collect();
+            match modes[..] {
+                [] => Layout::static_mode(1, 0),
+                _ => Layout::concat(&modes),
+            }
+        };
+        (of(|mode| mode.1), of(|mode| mode.2))
+    }
+}
+
+/// The operands of the products.
+struct Operands<'a, T: Operand> {
+    a: View<'a, T>,
+    b: View<'a, T>,
+    alpha: T::Factor,
+    beta: T::Factor,
+    precision: Precision,
+}
+
+impl<T: Operand> Operands<'_, T> {
+    /// Launches the products, a batch at a time.
+    fn multiply<D: DeviceData>(
+        &self,
+        stream: &Stream,
+        lowering: &Lowering,
+        mut c: ViewMut<'_, D>,
+    ) -> Result<()>
+    where
+        T: Element<D>,
+    {
+        let batch = &lowering.batch;
+        let repeats = [0, 1, 2].map(|operand| Repeats {
+            count: batch.extent,
+            stride: batch.strides[operand],
+        });
+        let [of_a, of_b, of_c] = lowering.matrices.map(Extents::from);
+        for nth in 0..lowering.launches() {
+            let [to_a, to_b, to_c] = offsets(&lowering.loops, nth);
+            let a = Matrix {
+                view: self.a.slice(to_a..)?,
+                extents: of_a,
+            }
+            .in_part();
+            let b = Matrix {
+                view: self.b.slice(to_b..)?,
+                extents: of_b,
+            }
+            .in_part();
+            let c = MatrixMut {
+                view: c.slice_mut(to_c..)?,
+                extents: of_c,
+            }
+            .in_part();
+            let [repeats_a, repeats_b, repeats_c] = repeats;
+            Gemm::new(
+                MatrixBatch {
+                    first: a,
+                    repeats: repeats_a,
+                },
+                MatrixBatch {
+                    first: b,
+                    repeats: repeats_b,
+                },
+                MatrixBatchMut {
+                    first: c,
+                    repeats: repeats_c,
+                },
+            )
+            .alpha(self.alpha)
+            .beta(self.beta)
+            .precision(self.precision)
+            .run(stream)?;
+        }
+        Ok(())
+    }
+}
+
+impl From<MatrixShape> for Extents {
+    fn from(shape: MatrixShape) -> Self {
+        let MatrixShape {
+            rows,
+            columns,
+            order,
+            ld,
+        } = shape;
+        Extents {
+            rows,
+            columns,
+            ld,
+            order,
+        }
+    }
+}
+
+/// Elements from the first product's operands to those of the `nth` launch.
+fn offsets(loops: &[Mode], mut nth: usize) -> [usize; 3] {
+    let mut offsets = [0; 3];
+    for mode in loops {
+        let at = nth % mode.extent;
+        nth /= mode.extent;
+        for (offset, stride) in offsets.iter_mut().zip(mode.strides) {
+            *offset += at * stride;
+        }
+    }
+    offsets
+}
+
+/// How contractions are computed that the stream has met.
+#[derive(Default)]
+struct Lowerings(Mutex<HashMap<(Vec<Mode>, Rates), Arc<Lowering>>>);
+
+/// How a contraction is computed.
+fn lowered(stream: &Stream, modes: &[Mode], rates: Rates) -> Arc<Lowering> {
+    let lowerings = stream.state::<Lowerings>();
+    let mut known = lowerings.0.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = (modes.to_vec(), rates);
+    if let Some(lowering) = known.get(&key) {
+        return lowering.clone();
+    }
+    let lowering = Arc::new(lower(&merged(key.0.clone()), rates));
+    known.insert(key, lowering.clone());
+    lowering
+}
+
+/// Why an operand is copied.
+fn reason(modes: &[Mode], operand: usize) -> String {
+    let merged = merged(modes.to_vec());
+    let of = |role| {
+        merged
+            .iter()
+            .filter(move |it: &&Mode| it.role == role && it.is_of(operand))
+    };
+    let ks: Vec<&str> = of(Role::K).map(|it| it.names.as_str()).collect();
+    if operand != 2 && ks.len() > 1 {
+        return format!(
+            "the modes that are summed, {}, do not lie behind one another in A and in B",
+            ks.join(" and ")
+        );
+    }
+    let mut own = merged.iter().filter(|it| it.is_of(operand));
+    let is_contiguous = own.any(|it| it.strides[operand] == 1 && it.role != Role::L);
+    match is_contiguous {
+        false => "none of its rows, columns and k is contiguous".to_string(),
+        true => "a copy takes less time than products of it as it lies".to_string(),
+    }
+}
+
+/// A number of bytes.
+fn in_words(bytes: usize) -> String {
+    match bytes as f64 {
+        few if few < 1e6 => format!("{:.1} kB", few / 1e3),
+        many => format!("{:.1} MB", many / 1e6),
+    }
+}

@@ -1,0 +1,279 @@
+//! How a contraction becomes products of matrices: which modes are rows, columns, k and the batch, and which operands are
+//! copied first, because theirs do not lie like a matrix.
+
+use std::fmt;
+
+use super::modes::{Mode, Role, merged};
+use crate::Order;
+
+/// A matrix that rows and columns with these strides are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MatrixShape {
+    pub rows: usize,
+    pub columns: usize,
+    pub order: Order,
+    pub ld: usize,
+}
+
+impl MatrixShape {
+    /// The matrix of (extent, stride) of its rows and columns, if one of them is contiguous.
+    fn of((rows, down): (usize, usize), (columns, right): (usize, usize)) -> Option<MatrixShape> {
+        let (order, ld) = match (rows, columns) {
+            (1, 1) => (Order::RowMajor, 1),
+            // A line that is contiguous, or of single elements.
+            (_, 1) if down == 1 => (Order::ColMajor, rows),
+            (_, 1) if down > 1 => (Order::RowMajor, down),
+            (1, _) if right == 1 => (Order::RowMajor, columns),
+            (1, _) if right > 1 => (Order::ColMajor, right),
+            _ if right == 1 && down >= columns => (Order::RowMajor, down),
+            _ if down == 1 && right >= rows => (Order::ColMajor, right),
+            _ => return None,
+        };
+        Some(MatrixShape {
+            rows,
+            columns,
+            order,
+            ld,
+        })
+    }
+}
+
+/// Modes that are copied: from the tensor, to memory in which they lie like a matrix.
+#[derive(Clone, Debug)]
+pub struct Copied {
+    /// Extent, stride in the tensor and stride in the copy.
+    pub modes: Vec<(usize, usize, usize)>,
+    /// Elements that the copy takes.
+    pub elements: usize,
+    /// Elements that are copied.
+    size: usize,
+}
+
+/// How a contraction is computed.
+#[derive(Clone, Debug)]
+pub struct Lowering {
+    /// A, B and C, if they are copied: C, if it is not 0 times itself, first to the copy, and the product back.
+    pub copies: [Option<Copied>; 3],
+    /// A of m×k, B of k×n and C.
+    pub matrices: [MatrixShape; 3],
+    /// The products of a launch. Its extent is 1 or more.
+    pub batch: Mode,
+    /// What other launches have.
+    pub loops: Vec<Mode>,
+    /// Rows, columns and k.
+    of_product: [Mode; 3],
+    /// An estimate of seconds.
+    seconds: f64,
+}
+
+/// What is known of a device and of the element types: enough to tell a copy from a launch too many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rates {
+    /// Bytes of an element of A, B and C.
+    pub bytes: [usize; 3],
+    /// Products that are added in a nanosecond.
+    pub products: usize,
+}
+
+/// Bytes that a GPU reads or writes in a second, about.
+const MEMORY: f64 = 2.5e12;
+/// Seconds of a launch.
+const LAUNCH: f64 = 3e-6;
+/// Multiprocessors that have a tile at the same time, about.
+const PROCESSORS: f64 = 132.0;
+/// Bytes at whose multiples the lines of a matrix begin for the fastest kernels.
+const ALIGNED: usize = 16;
+
+/// The fastest way, by a rough estimate. There is always one: with copies of all operands, all modes of a role lie behind
+/// one another.
+pub fn lower(modes: &[Mode], rates: Rates) -> Lowering {
+    let ways = (0..8u8).flat_map(|set| {
+        let copied = [0, 1, 2].map(|operand| set & (1 << operand) != 0);
+        of_copies(modes, copied, rates)
+    });
+    let fastest = ways.min_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    fastest.expect("copies of all operands lie like matrices")
+}
+
+/// The ways in which these operands are copied.
+fn of_copies(modes: &[Mode], copied: [bool; 3], rates: Rates) -> Vec<Lowering> {
+    let mut packed = modes.to_vec();
+    let copies = [0, 1, 2]
+        .map(|operand| copied[operand].then(|| pack(&mut packed, modes, operand, copied, rates)));
+    let packed = merged(packed);
+    let of_role = |role| packed.iter().filter(move |it| it.role == role);
+    let ks: Vec<&Mode> = of_role(Role::K).collect();
+    let unit = |role| Mode {
+        names: String::new(),
+        role,
+        extent: 1,
+        strides: [0; 3],
+    };
+    let k = match ks[..] {
+        [] => unit(Role::K),
+        [k] => k.clone(),
+        _ => return Vec::new(),
+    };
+    // Rows may be none, as of the product of a vector.
+    let candidates = |role| of_role(role).cloned().chain([unit(role)]);
+    let mut ways = Vec::new();
+    for m in candidates(Role::M) {
+        for n in candidates(Role::N) {
+            let along = |mode: &Mode, operand: usize| (mode.extent, mode.strides[operand]);
+            let matrices = [
+                MatrixShape::of(along(&m, 0), along(&k, 0)),
+                MatrixShape::of(along(&k, 1), along(&n, 1)),
+                MatrixShape::of(along(&m, 2), along(&n, 2)),
+            ];
+            let [Some(a), Some(b), Some(c)] = matrices else {
+                continue;
+            };
+            let others = packed
+                .iter()
+                .filter(|it| it.role != Role::K && **it != m && **it != n);
+            let mut others = merged(
+                others
+                    .map(|it| Mode {
+                        role: Role::L,
+                        ..it.clone()
+                    })
+                    .collect(),
+            );
+            others.sort_by_key(|it| it.extent);
+            let batch = others.pop().unwrap_or(unit(Role::L));
+            let mut way = Lowering {
+                copies: copies.clone(),
+                matrices: [a, b, c],
+                batch,
+                loops: others,
+                of_product: [m.clone(), n, k.clone()],
+                seconds: 0.0,
+            };
+            way.seconds = way.estimate(rates);
+            ways.push(way);
+        }
+    }
+    ways
+}
+
+/// Gives an operand's modes the strides of a copy: k innermost, or columns of C, then the others.
+fn pack(
+    packed: &mut [Mode],
+    modes: &[Mode],
+    operand: usize,
+    copied: [bool; 3],
+    rates: Rates,
+) -> Copied {
+    let roles = match operand {
+        0 => [Role::K, Role::M, Role::L],
+        1 => [Role::K, Role::N, Role::L],
+        _ => [Role::N, Role::M, Role::L],
+    };
+    let mut elements = 1;
+    let mut copy = Vec::new();
+    for (nth, role) in roles.into_iter().enumerate() {
+        let mut order: Vec<usize> = (0..modes.len())
+            .filter(|i| modes[*i].role == role)
+            .collect();
+        // As they lie in an operand that stays, so that they are behind one another in both.
+        let stays = [2, 0, 1]
+            .into_iter()
+            .find(|it| !copied[*it] && modes_of(role)[*it]);
+        let by = stays.unwrap_or_else(|| if modes_of(role)[2] { 2 } else { 0 });
+        order.sort_by_key(|i| (modes[*i].strides[by], *i));
+        for i in order {
+            copy.push((modes[i].extent, modes[i].strides[operand], elements));
+            packed[i].strides[operand] = elements;
+            elements *= modes[i].extent;
+        }
+        if nth == 0 && elements > 1 {
+            // Lines begin at multiples of 16 bytes.
+            elements = elements.next_multiple_of(ALIGNED / rates.bytes[operand].min(ALIGNED));
+        }
+    }
+    let size = copy.iter().map(|(extent, ..)| extent).product();
+    Copied {
+        modes: copy,
+        elements,
+        size,
+    }
+}
+
+/// Which of A, B and C have modes of a role.
+fn modes_of(role: Role) -> [bool; 3] {
+    match role {
+        Role::M => [true, false, true],
+        Role::N => [false, true, true],
+        Role::K => [true, true, false],
+        Role::L => [true; 3],
+    }
+}
+
+impl Lowering {
+    /// Launches of products.
+    pub fn launches(&self) -> usize {
+        self.loops.iter().map(|it| it.extent).product()
+    }
+
+    /// About how long it takes.
+    fn estimate(&self, rates: Rates) -> f64 {
+        let [m, n, k] = self.of_product.each_ref().map(|it| it.extent);
+        let batch = self.batch.extent;
+        let padded = |extent: usize| extent.next_multiple_of(64) as f64;
+        let tiles = (m.div_ceil(128) * n.div_ceil(128) * batch) as f64;
+        let busy = (tiles / PROCESSORS).clamp(0.1, 1.0);
+        let aligned = match self.is_aligned(rates) {
+            true => 1.0,
+            false if rates.bytes[0] < 4 => 6.0,
+            false => 1.3,
+        };
+        let products = padded(m) * padded(n) * padded(k) * batch as f64;
+        let multiply = products * 1e-9 / rates.products as f64 / busy * aligned;
+        let [a, b, c] = rates.bytes;
+        let bytes = (m * k * a + k * n * b + m * n * c) as f64 * batch as f64;
+        let launches = self.launches() as f64 * (LAUNCH + multiply.max(bytes / MEMORY));
+        let copies = (0..3)
+            .filter_map(|operand| Some((self.copies[operand].as_ref()?, rates.bytes[operand])));
+        // Elements that are copied one by one take longer than vectors.
+        let copies = copies.map(|(copy, bytes)| LAUNCH + 3.0 * (copy.size * bytes) as f64 / MEMORY);
+        launches + copies.sum::<f64>()
+    }
+
+    /// Whether all lines and matrices begin at multiples of 16 bytes, if the tensors do.
+    fn is_aligned(&self, rates: Rates) -> bool {
+        (0..3).all(|operand| {
+            let matrix = &self.matrices[operand];
+            let strides = [matrix.ld, self.batch.strides[operand]].into_iter();
+            let strides = strides.chain(self.loops.iter().map(|it| it.strides[operand]));
+            let mut strides = strides.map(|stride| stride * rates.bytes[operand]);
+            strides.all(|stride| stride.is_multiple_of(ALIGNED))
+        })
+    }
+}
+
+/// What becomes of the modes, a line each.
+impl fmt::Display for Lowering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [m, n, k] = &self.of_product;
+        let named = |mode: &Mode| match mode.names.as_str() {
+            "" => "1".to_string(),
+            _ => mode.to_string(),
+        };
+        write!(f, "M = {}, N = {}, K = {}", named(m), named(n), named(k))?;
+        if self.batch.extent > 1 {
+            write!(f, ", batch = {}", named(&self.batch))?;
+        }
+        for (nth, mode) in self.loops.iter().enumerate() {
+            let before = if nth == 0 { ", launches = " } else { " × " };
+            write!(f, "{before}{mode}")?;
+        }
+        Ok(())
+    }
+}
+
+impl Copied {
+    /// Bytes of the elements, of so many bytes each.
+    pub fn bytes(&self, of_element: usize) -> usize {
+        self.size * of_element
+    }
+}

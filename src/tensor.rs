@@ -1,0 +1,499 @@
+//! Tensors on a device: memory and a layout.
+
+use std::fmt;
+use std::ops::Range;
+
+use cutlet_device::DeviceData;
+use cutlet_host::{Buffer, IntoView, IntoViewMut, Stream, View, ViewMut};
+use cutlet_layout_core::{
+    Int, IntTuple, Layout, LayoutError, Tiler, coalesce, try_composition, try_flat_divide,
+    try_logical_divide, try_recast, try_slice_and_offset, try_tiled_divide, try_zipped_divide,
+};
+
+use crate::matrix::addresses_of;
+use crate::{Error, Matrix, MatrixMut, Result};
+
+/// A layout's modes as numbers, and whether they fit memory.
+struct Leaves {
+    /// Extents and strides.
+    modes: Vec<(usize, usize)>,
+    size: usize,
+}
+
+impl Leaves {
+    /// The modes of a layout.
+    ///
+    /// # Errors
+    /// The reason why no tensor has the layout.
+    fn of(layout: &Layout) -> Result<Leaves, String> {
+        let mut modes = Vec::with_capacity(layout.num_leaves());
+        let mut size = 1usize;
+        for n in 0..layout.num_leaves() {
+            let (extent, stride) = (layout.leaf_shape(n), layout.leaf_stride(n));
+            if !stride.is_integral() || stride.value() < 0 {
+                return Err(format!(
+                    "its stride {stride} is negative or in a basis direction; give strides in elements"
+                ));
+            }
+            let extent = extent.value() as usize;
+            size = (size.checked_mul(extent))
+                .ok_or("its number of elements exceeds 64 bits; use smaller extents")?;
+            modes.push((extent, stride.value() as usize));
+        }
+        Ok(Leaves { modes, size })
+    }
+
+    /// Elements from the first to the last; `None` on overflow.
+    fn span(&self) -> Option<usize> {
+        self.modes
+            .iter()
+            .try_fold(1usize, |span, (extent, stride)| {
+                span.checked_add((extent - 1).checked_mul(*stride)?)
+            })
+    }
+
+    /// Checks that `len` elements are enough.
+    fn fit(&self, len: usize) -> Result<(), String> {
+        match self.span() {
+            Some(span) if span <= len => Ok(()),
+            Some(span) => Err(format!(
+                "it reaches {span} elements and the memory has {len}; give more memory or smaller extents"
+            )),
+            None => Err("it reaches beyond 64 bits; use smaller strides".to_string()),
+        }
+    }
+
+    /// Checks that no two coordinates have the same element: sorted by strides, each mode steps beyond those before.
+    fn are_disjoint(&self) -> Result<(), String> {
+        let mut modes: Vec<_> = self
+            .modes
+            .iter()
+            .filter(|(extent, _)| *extent > 1)
+            .collect();
+        modes.sort_by_key(|(_, stride)| stride);
+        let mut span = 1usize;
+        for (extent, stride) in modes {
+            if *stride < span {
+                return Err(format!(
+                    "its stride {stride} leads to elements that it has already, and it is written; each stride must \
+                     reach beyond the modes with smaller ones"
+                ));
+            }
+            span = span.saturating_add((extent - 1).saturating_mul(*stride));
+        }
+        Ok(())
+    }
+}
+
+/// Returns an error about a layout.
+fn refused(layout: &Layout, found: String) -> Error {
+    Error::Tensor {
+        layout: layout.to_string(),
+        found,
+    }
+}
+
+/// The rest of a layout behind a tile of it, at a coordinate.
+fn tile_of(
+    layout: &Layout,
+    tiler: &Tiler,
+    coord: &IntTuple,
+) -> Result<(Layout, IntTuple), LayoutError> {
+    let tiles = try_zipped_divide(layout, tiler)?;
+    try_slice_and_offset(&IntTuple::tuple(&[IntTuple::UNDERSCORE, *coord]), &tiles)
+        .map(|(tile, offset)| (tile.mode(0), offset))
+}
+
+macro_rules! tensor {
+    ($(#[$doc:meta])* $name:ident, $view:ident, $into:ident, $into_view:ident, from $behind:expr, checked $check:expr) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name<'a, T: DeviceData> {
+            pub(crate) view: $view<'a, T>,
+            pub(crate) layout: Layout,
+        }
+
+        impl<'a, T: DeviceData> $name<'a, T> {
+            /// The tensor of this layout, whose index 0 is the first of `elements`.
+            ///
+            /// # Errors
+            /// [`Error::Tensor`]: the layout reaches beyond the elements, or has a stride that is negative or in a basis
+            /// direction. If it is written, two coordinates must not have the same element.
+            pub fn new(elements: impl $into<'a, Element = T>, layout: Layout) -> Result<Self> {
+                let view = elements.$into_view();
+                let check: fn(&Leaves) -> Result<(), String> = $check;
+                let has_all = Leaves::of(&layout).and_then(|leaves| {
+                    leaves.fit(view.len())?;
+                    check(&leaves)?;
+                    Ok(leaves.size == view.len() && leaves.are_disjoint().is_ok())
+                });
+                match has_all {
+                    Ok(true) => Ok(Self { view, layout }),
+                    // The layout leaves elements out.
+                    Ok(false) => Ok(Self { view: view.relaxed(), layout }),
+                    Err(found) => Err(refused(&layout, found)),
+                }
+            }
+
+            /// The layout.
+            pub fn layout(&self) -> &Layout {
+                &self.layout
+            }
+
+            /// The shape.
+            pub fn shape(&self) -> IntTuple {
+                self.layout.shape()
+            }
+
+            /// The number of modes.
+            pub fn rank(&self) -> usize {
+                self.layout.rank()
+            }
+
+            /// The number of elements.
+            pub fn size(&self) -> usize {
+                self.layout.size() as usize
+            }
+
+            /// Mode `i` alone.
+            ///
+            /// # Errors
+            /// If there is no such mode.
+            pub fn mode(self, i: usize) -> Result<Self> {
+                let mode = self.layout.try_mode(i);
+                self.with(mode)
+            }
+
+            /// The modes that a coordinate marks with `_`, at its other coordinates.
+            ///
+            /// # Errors
+            /// If the coordinate does not fit the shape.
+            pub fn slice(self, coord: &IntTuple) -> Result<Self> {
+                let slice = try_slice_and_offset(coord, &self.layout);
+                self.at(slice)
+            }
+
+            /// The tile at a coordinate among the tiles: CuTe's `local_tile`.
+            ///
+            /// # Errors
+            /// If the tiler does not divide the layout, or there is no such tile.
+            pub fn local_tile(self, tiler: &Tiler, coord: &IntTuple) -> Result<Self> {
+                let tile = tile_of(&self.layout, tiler, coord);
+                self.at(tile)
+            }
+
+            /// `((tile, rest), …)` of each mode: CuTe's `logical_divide`.
+            ///
+            /// # Errors
+            /// If the tiler does not divide the layout.
+            pub fn logical_divide(self, tiler: &Tiler) -> Result<Self> {
+                let divided = try_logical_divide(&self.layout, tiler);
+                self.with(divided)
+            }
+
+            /// `((tiles), (rests))`: CuTe's `zipped_divide`.
+            ///
+            /// # Errors
+            /// If the tiler does not divide the layout.
+            pub fn zipped_divide(self, tiler: &Tiler) -> Result<Self> {
+                let divided = try_zipped_divide(&self.layout, tiler);
+                self.with(divided)
+            }
+
+            /// `((tiles), rest, …)`: CuTe's `tiled_divide`.
+            ///
+            /// # Errors
+            /// If the tiler does not divide the layout.
+            pub fn tiled_divide(self, tiler: &Tiler) -> Result<Self> {
+                let divided = try_tiled_divide(&self.layout, tiler);
+                self.with(divided)
+            }
+
+            /// `(tile, …, rest, …)`: CuTe's `flat_divide`.
+            ///
+            /// # Errors
+            /// If the tiler does not divide the layout.
+            pub fn flat_divide(self, tiler: &Tiler) -> Result<Self> {
+                let divided = try_flat_divide(&self.layout, tiler);
+                self.with(divided)
+            }
+
+            /// The elements to which `layout` leads, through this tensor's layout.
+            ///
+            /// # Errors
+            /// If no layout does that, or it leads beyond the memory.
+            pub fn composition(self, layout: &Layout) -> Result<Self> {
+                let composed = try_composition(&self.layout, layout);
+                self.with(composed)
+            }
+
+            /// The modes from `begin` up to `end` as one.
+            ///
+            /// # Errors
+            /// If there are no such modes.
+            pub fn group(self, begin: usize, end: usize) -> Result<Self> {
+                let grouped = self.layout.try_group(begin, end);
+                self.with(grouped)
+            }
+
+            /// The modes of these numbers, in their order: a permutation, or some of them at coordinate 0 of the others.
+            ///
+            /// # Errors
+            /// If there are no such modes.
+            pub fn select(self, modes: &[usize]) -> Result<Self> {
+                let selected = self.layout.try_select(modes);
+                self.with(selected)
+            }
+
+            /// The modes of modes side by side.
+            pub fn flatten(self) -> Self {
+                Self { layout: self.layout.flatten(), ..self }
+            }
+
+            /// The same elements, with as few modes as possible.
+            pub fn coalesce(self) -> Self {
+                Self { layout: coalesce(&self.layout), ..self }
+            }
+
+            /// The two modes of a matrix in the other order.
+            ///
+            /// # Errors
+            /// If there are not two modes.
+            pub fn transpose(self) -> Result<Self> {
+                if self.rank() != 2 {
+                    let found = format!("it has {} modes, and a transpose has two; use `select`", self.rank());
+                    return Err(refused(&self.layout, found));
+                }
+                self.select(&[1, 0])
+            }
+
+            /// The same memory as elements of another type.
+            ///
+            /// # Errors
+            /// If elements of the other type are not whole in the layout, or the address is not aligned for them.
+            pub fn recast<U: DeviceData>(self) -> Result<$name<'a, U>> {
+                let bits = |bytes: usize| 8 * bytes as i64;
+                let layout = try_recast(&self.layout, bits(size_of::<T>()), bits(size_of::<U>()))
+                    .map_err(|error| refused(&self.layout, error.to_string()))?;
+                $name::new(self.view.cast::<U>()?, layout)
+            }
+
+            /// The device addresses from the first element to the last.
+            pub(crate) fn addresses(&self) -> Range<u64> {
+                let span = Leaves::of(&self.layout).ok().and_then(|leaves| leaves.span());
+                addresses_of::<T>(self.view.address(), span.unwrap_or(0))
+            }
+
+            /// The same memory with what became of the layout.
+            fn with(self, layout: Result<Layout, LayoutError>) -> Result<Self> {
+                match layout {
+                    Ok(layout) => Self::new(self.view, layout),
+                    Err(error) => Err(refused(&self.layout, error.to_string())),
+                }
+            }
+
+            /// The memory from an offset on, with what became of the layout.
+            fn at(self, part: Result<(Layout, IntTuple), LayoutError>) -> Result<Self> {
+                let (layout, offset) = match part {
+                    Ok(part) => part,
+                    Err(error) => return Err(refused(&self.layout, error.to_string())),
+                };
+                let offset = offset.leaf(0).value() as usize;
+                if offset > self.view.len() {
+                    let found = format!("the part at {offset} begins beyond its memory");
+                    return Err(refused(&self.layout, found));
+                }
+                let behind: fn($view<'a, T>, usize) -> cutlet_host::Result<$view<'a, T>> = $behind;
+                Self::new(behind(self.view, offset)?, layout)
+            }
+        }
+
+        /// As CuTe prints it: where the memory is, and the layout.
+        impl<T: DeviceData> fmt::Display for $name<'_, T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                let bits = 8 * size_of::<T>();
+                write!(f, "gmem_ptr[{bits}b]({:#x}) o {}", self.view.address(), self.layout)
+            }
+        }
+    };
+}
+
+tensor! {
+    /// A tensor on a device, for reading: memory and a layout. It copies nothing: every operation on it is one of the
+    /// layout, checked against the memory.
+    ///
+    /// ```
+    /// use cutlet::{Device, Tensor, layout, shape, tile};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let qkv = stream.zeroed::<f32>(2 * 100 * 3 * 4 * 64)?;
+    /// // (batch, sequence, q k or v, head, dimension), by rows.
+    /// let qkv = Tensor::new(&qkv, layout!((2, 100, 3, 4, 64):(76800, 768, 256, 64, 1)))?;
+    /// let keys = qkv.slice(&shape!((_, _, 1, _, _)))?;
+    /// assert_eq!(keys.layout().to_string(), "(_2,_100,_4,_64):(_76800,_768,_64,_1)");
+    /// let tile = keys.slice(&shape!((1, _, 3, _)))?.local_tile(&tile!((10, 64)), &shape!((2, 0)))?;
+    /// assert_eq!(tile.layout().to_string(), "(_10,_64):(_768,_1)");
+    /// assert!(tile.composition(&layout!(10:10)).is_err()); // it has 640 elements, and the 91st is beyond a row
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    Tensor, View, IntoView, into_view, from |view, first| view.slice(first..), checked |_| Ok(())
+}
+tensor! {
+    /// A tensor on a device, for writing. No two coordinates have the same element.
+    TensorMut, ViewMut, IntoViewMut, into_view_mut, from |view, first| Ok(view.split_at(first)?.1),
+    checked Leaves::are_disjoint
+}
+
+impl<T: DeviceData> Clone for Tensor<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: DeviceData> Copy for Tensor<'_, T> {}
+
+impl<T: DeviceData> TensorMut<'_, T> {
+    /// The same tensor, borrowed for less long.
+    pub fn reborrow(&mut self) -> TensorMut<'_, T> {
+        TensorMut {
+            view: self.view.reborrow(),
+            layout: self.layout,
+        }
+    }
+
+    /// The same tensor, for reading.
+    pub fn tensor(&self) -> Tensor<'_, T> {
+        Tensor {
+            view: self.view.view(),
+            layout: self.layout,
+        }
+    }
+}
+
+/// (rows, columns). No layout has an extent of 0.
+fn matrix_layout([rows, columns]: [usize; 2], [down, right]: [i64; 2]) -> Result<Layout> {
+    if rows == 0 || columns == 0 {
+        let layout = format!("({rows},{columns}):({down},{right})");
+        let found = "it has no elements; leave it out".to_string();
+        return Err(Error::Tensor { layout, found });
+    }
+    let mode =
+        |extent: usize, stride| Layout::leaf(Int::dynamic(extent as i64), Int::dynamic(stride));
+    Ok(Layout::concat2(&mode(rows, down), &mode(columns, right)))
+}
+
+/// The modes are rows and columns. A matrix without elements is no tensor.
+impl<'a, T: DeviceData> TryFrom<Matrix<'a, T>> for Tensor<'a, T> {
+    type Error = Error;
+
+    fn try_from(matrix: Matrix<'a, T>) -> Result<Self> {
+        Ok(Tensor {
+            layout: matrix_layout([matrix.rows(), matrix.columns()], matrix.strides())?,
+            view: matrix.view,
+        })
+    }
+}
+
+/// The modes are rows and columns. A matrix without elements is no tensor.
+impl<'a, T: DeviceData> TryFrom<MatrixMut<'a, T>> for TensorMut<'a, T> {
+    type Error = Error;
+
+    fn try_from(matrix: MatrixMut<'a, T>) -> Result<Self> {
+        Ok(TensorMut {
+            layout: matrix_layout([matrix.rows(), matrix.columns()], matrix.strides())?,
+            view: matrix.view,
+        })
+    }
+}
+
+/// A tensor that owns its memory.
+///
+/// ```
+/// use cutlet::{Device, DeviceTensor, contract, layout};
+///
+/// let stream = Device::auto().stream()?;
+/// let a = DeviceTensor::upload(&stream, &[1.0f32, 2.0, 3.0, 4.0], layout!((2, 2):(2, 1)))?;
+/// let mut c = DeviceTensor::zeroed(&stream, layout!((2, 2):(1, 2)))?;
+/// contract(&stream, "ij,jk->ik", a.tensor(), a.tensor(), c.tensor_mut())?;
+/// assert_eq!(stream.download(c.buffer())?, [7.0, 15.0, 10.0, 22.0]); // by columns
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct DeviceTensor<T: DeviceData> {
+    buffer: Buffer<T>,
+    layout: Layout,
+    /// Whether the layout leaves elements out.
+    is_part: bool,
+}
+
+impl<T: DeviceData> DeviceTensor<T> {
+    /// The tensor of this layout in a buffer.
+    ///
+    /// # Errors
+    /// As [`TensorMut::new`].
+    pub fn new(mut buffer: Buffer<T>, layout: Layout) -> Result<Self> {
+        let size = TensorMut::new(&mut buffer, layout)?.size();
+        let is_part = size != buffer.len();
+        Ok(DeviceTensor {
+            buffer,
+            layout,
+            is_part,
+        })
+    }
+
+    /// A tensor of zeros. It has as many elements of memory as the layout reaches.
+    ///
+    /// # Errors
+    /// As [`TensorMut::new`], or if there is not so much memory.
+    pub fn zeroed(stream: &Stream, layout: Layout) -> Result<Self> {
+        let span = Leaves::of(&layout).map(|leaves| leaves.span());
+        match span {
+            Ok(Some(span)) => Self::new(stream.zeroed::<T>(span)?, layout),
+            Ok(None) => Err(refused(
+                &layout,
+                "it reaches beyond 64 bits; use smaller strides".to_string(),
+            )),
+            Err(found) => Err(refused(&layout, found)),
+        }
+    }
+
+    /// A tensor of these elements, in the order of memory.
+    ///
+    /// # Errors
+    /// As [`TensorMut::new`], or if there is not so much memory.
+    pub fn upload(stream: &Stream, elements: &[T], layout: Layout) -> Result<Self> {
+        Self::new(stream.upload(elements)?, layout)
+    }
+
+    /// The layout.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The tensor, for reading.
+    pub fn tensor(&self) -> Tensor<'_, T> {
+        let (view, layout) = (self.buffer.view(), self.layout);
+        Tensor {
+            view: if self.is_part { view.relaxed() } else { view },
+            layout,
+        }
+    }
+
+    /// The tensor, for writing.
+    pub fn tensor_mut(&mut self) -> TensorMut<'_, T> {
+        let (view, layout) = (self.buffer.view_mut(), self.layout);
+        TensorMut {
+            view: if self.is_part { view.relaxed() } else { view },
+            layout,
+        }
+    }
+
+    /// The memory.
+    pub fn buffer(&self) -> &Buffer<T> {
+        &self.buffer
+    }
+
+    /// The memory alone.
+    pub fn into_buffer(self) -> Buffer<T> {
+        self.buffer
+    }
+}
