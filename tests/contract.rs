@@ -11,7 +11,7 @@ use crate::convert::Convert;
 use crate::random::generator;
 
 /// Contractions whose modes are chosen at random.
-const RANDOM: u64 = 400;
+const RANDOM: u64 = 800;
 
 /// An operand: its names, and where its elements lie.
 struct Modes {
@@ -255,7 +255,7 @@ fn what_lies_like_matrices_is_not_copied() {
         // Heads of attention: one launch for each sequence.
         (
             "bshd,bthd->bhst",
-            "M = s 128, N = t 128, K = d 64, batch = h 4, launches = b 6\n",
+            "M = s 2048, N = t 2048, K = d 64, batch = h 4, launches = b 4\n",
         ),
     ] {
         let extents = [
@@ -269,7 +269,7 @@ fn what_lies_like_matrices_is_not_copied() {
             ('d', 64),
         ];
         let extents = match notation.contains('h') {
-            true => [('s', 128), ('t', 128), ('h', 4), ('d', 64), ('b', 6)].to_vec(),
+            true => [('s', 2048), ('t', 2048), ('h', 4), ('d', 64), ('b', 4)].to_vec(),
             false => extents.to_vec(),
         };
         assert_eq!(
