@@ -7,6 +7,7 @@ use cudarc::driver::sys::{
 use cutlet_device::DeviceData;
 use cutlet_device::fp8::{F8E4M3, F8E5M2};
 use cutlet_device::tma::{TensorMap, TmaBox};
+use cutlet_layout_core::TensorMapShape;
 use cutlet_simt::TensorMapModel;
 use half::{bf16, f16};
 
@@ -73,8 +74,7 @@ pub enum L2Promotion {
     Bytes256,
 }
 
-/// The highest rank of a tensor that TMA moves.
-const MAX_RANK: usize = 5;
+const MAX_RANK: usize = TensorMapShape::MAX_RANK;
 
 /// The shape of a tensor for a [`TensorMap`]: a matrix with rows of consecutive elements, or a stack
 /// of such matrices, or a stack of stacks, up to rank 5.
@@ -187,244 +187,102 @@ impl TensorMapSpec {
         V: IntoView<'a, Element: TensorMapElement>,
     {
         let view = view.into_view();
-        let tile = Boxes::new(&tile);
-        self.check(&view, &tile)?;
+        let shape = self.shape(&tile, size_of::<V::Element>() as u64);
+        let fault = shape.faults(view.address(), view.len() as u64).next();
+        if let Some(fault) = fault {
+            return Err(bad(&view, &shape, fault.to_string(), fault.fix()));
+        }
         match view.device().place() {
-            Place::Cpu => Ok(self.encode_for_cpu(&view, &tile)),
-            Place::Gpu(gpu) if gpu.capability < (9, 0) => Err(self.bad(
+            Place::Cpu => Ok(encode_for_cpu(&view, &shape)),
+            Place::Gpu(gpu) if gpu.capability < (9, 0) => Err(bad(
                 &view,
-                &tile,
+                &shape,
                 format!("{} has no TMA", view.device().name()),
                 "use a kernel without tensor maps (TMA needs compute capability 9.0)",
             )),
-            Place::Gpu(_) => self.encode_for_gpu(&view, &tile),
+            Place::Gpu(_) => encode_for_gpu(&view, &shape, self.promotion),
         }
     }
 
-    fn check<T: TensorMapElement>(&self, view: &View<'_, T>, tile: &Boxes) -> Result<()> {
-        let element = size_of::<T>() as u64;
-        let fault = (self.bad_rank(tile))
-            .or_else(|| self.bad_extent())
-            .or_else(|| self.bad_end(view.len() as u64))
-            .or_else(|| self.bad_alignment(view.address(), element))
-            .or_else(|| tile.bad_extent())
-            .or_else(|| tile.bad_line(element))
-            .or_else(|| tile.bad_size(element));
-        match fault {
-            Some((found, fix)) => Err(self.bad(view, tile, found, fix)),
-            None => Ok(()),
-        }
-    }
-
-    fn bad_rank(&self, tile: &Boxes) -> Option<Fault> {
-        if self.rank > MAX_RANK {
-            return Some((
-                format!("the tensor has {} dimensions", self.rank),
-                "TMA moves tensors of up to 5: merge dimensions, or make a map of each part",
-            ));
-        }
-        if !(1..=self.rank).contains(&tile.rank) {
-            return Some((
-                format!(
-                    "the box has {} dimensions, and the tensor {}",
-                    tile.rank, self.rank
-                ),
-                "give the box no more dimensions than the tensor has, and at least one",
-            ));
-        }
-        None
-    }
-
-    fn bad_extent(&self) -> Option<Fault> {
-        let is_bad = |&d: &usize| !(1..=1 << 32).contains(&self.extent[d]);
-        let d = (0..MAX_RANK).find(is_bad)?;
-        Some((
-            format!("dimension {d} has {} elements", self.extent[d]),
-            "use extents from 1 to 2^32, and skip the launch for an empty tensor",
-        ))
-    }
-
-    fn bad_end(&self, elements: u64) -> Option<Fault> {
-        let mut dimensions = self.extent[1..].iter().zip(self.stride);
-        let last = dimensions.try_fold(self.extent[0] - 1, |last, (extent, stride)| {
-            last.checked_add((extent - 1).checked_mul(stride)?)
-        });
-        if last.is_some_and(|last| last < elements) {
-            return None;
-        }
-        Some((
-            format!("it reaches beyond the {elements} elements of the buffer"),
-            "use smaller extents or strides, or a larger buffer",
-        ))
-    }
-
-    fn bad_alignment(&self, address: u64, element: u64) -> Option<Fault> {
-        const ALIGN: &str = "TMA needs multiples of 16 bytes: use a kernel that loads without TMA, \
-            or copy the tensor to aligned rows";
-        if !address.is_multiple_of(16) {
-            return Some((format!("its address is {address:#x}"), ALIGN));
-        }
-        let strides = self.stride[..self.rank - 1].iter().enumerate();
-        let mut bytes = strides.map(|(d, stride)| (d, stride.saturating_mul(element)));
-        let is_bad = |&(_, bytes): &(usize, u64)| !bytes.is_multiple_of(16) || bytes >= 1 << 40;
-        let (d, bytes) = bytes.find(is_bad)?;
-        let what = match d {
-            0 => "rows",
-            1 => "matrices",
-            2 => "stacks of matrices",
-            _ => "stacks of stacks",
-        };
-        let fix = match bytes.is_multiple_of(16) {
-            false => ALIGN,
-            true => "TMA needs less than 2^40 bytes: use a kernel that loads without TMA",
-        };
-        Some((format!("its {what} are {bytes} bytes apart"), fix))
-    }
-
-    fn bad<T: TensorMapElement>(
-        &self,
-        view: &View<'_, T>,
-        tile: &Boxes,
-        found: String,
-        fix: &'static str,
-    ) -> Error {
-        Error::BadTensorMap {
-            asked: format!(
-                "a tensor map of {} elements of {} bytes on {} in boxes of {}",
-                outermost_first(&self.extent[..self.rank.min(MAX_RANK)]),
-                size_of::<T>(),
-                view.device().name(),
-                outermost_first(&tile.extent[..tile.rank.min(MAX_RANK)]),
-            ),
-            found,
-            fix,
-        }
-    }
-
-    fn encode_for_cpu<T: TensorMapElement>(&self, view: &View<'_, T>, tile: &Boxes) -> TensorMap {
-        let element = size_of::<T>() as u64;
-        let model = TensorMapModel {
-            address: view.address(),
-            element_bytes: element as u32,
-            rank: self.rank as u32,
-            extent: self.extent,
-            stride: self.stride.map(|stride| stride * element),
-            box_extent: tile.extent,
-            span: tile.swizzle_bytes,
-        };
-        TensorMap::from_words(model.encode())
-    }
-
-    fn encode_for_gpu<T: TensorMapElement>(
-        &self,
-        view: &View<'_, T>,
-        tile: &Boxes,
-    ) -> Result<TensorMap> {
-        let strides = self.stride.map(|stride| stride * size_of::<T>() as u64);
-        let swizzle = match tile.swizzle_bytes {
-            16 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_NONE,
-            32 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_32B,
-            64 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_64B,
-            _ => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_128B,
-        };
-        let promotion = match self.promotion {
-            L2Promotion::None => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_NONE,
-            L2Promotion::Bytes64 => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_64B,
-            L2Promotion::Bytes128 => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-            L2Promotion::Bytes256 => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-        };
-        let mut map = CUtensorMap { opaque: [0; 16] };
-        // SAFETY: the arrays have `rank` extents and strides or more. The driver writes one map, and does not
-        // access the tensor.
-        check("making a tensor map", unsafe {
-            sys::cuTensorMapEncodeTiled(
-                &mut map,
-                T::DATA_TYPE,
-                self.rank as u32,
-                std::ptr::with_exposed_provenance_mut(view.address() as usize),
-                self.extent.as_ptr(),
-                strides.as_ptr(),
-                tile.extent.as_ptr(),
-                [1; MAX_RANK].as_ptr(),
-                CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
-                swizzle,
-                promotion,
-                CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
-            )
-        })?;
-        Ok(TensorMap::from_words(map.opaque))
-    }
-}
-
-/// The shared memory that a block of a GPU with TMA can have, in bytes.
-const SHARED_BYTES: u64 = 227 * 1024;
-
-/// What of a tensor map is wrong, and what to do about it.
-type Fault = (String, &'static str);
-
-/// Boxes of any rank.
-struct Boxes {
-    rank: usize,
-    /// Elements along each dimension, innermost first; 1 beyond the rank.
-    extent: [u32; MAX_RANK],
-    swizzle_bytes: u32,
-}
-
-impl Boxes {
-    fn new<const R: usize>(tile: &TmaBox<R>) -> Self {
-        let mut extent = [1; MAX_RANK];
-        for (to, from) in extent.iter_mut().zip(tile.extent) {
+    fn shape<const R: usize>(&self, tile: &TmaBox<R>, element_bytes: u64) -> TensorMapShape {
+        let mut box_extent = [1; MAX_RANK];
+        for (to, from) in box_extent.iter_mut().zip(tile.extent) {
             *to = from;
         }
-        Self {
-            rank: R,
-            extent,
+        TensorMapShape {
+            rank: self.rank,
+            extent: self.extent,
+            stride: self.stride,
+            element_bytes,
+            box_rank: R,
+            box_extent,
             swizzle_bytes: tile.swizzle_bytes,
         }
     }
+}
 
-    fn bad_extent(&self) -> Option<Fault> {
-        let is_bad = self.extent.iter().any(|extent| !(1..=256).contains(extent));
-        is_bad.then(|| {
-            (
-                "the box is too large, or empty".to_string(),
-                "use boxes of 1 to 256 elements in each direction, several for a larger tile",
-            )
-        })
-    }
-
-    fn bad_line(&self, element: u64) -> Option<Fault> {
-        let line = u64::from(self.extent[0]) * element;
-        let is_bad = !matches!(self.swizzle_bytes, 16 | 32 | 64 | 128)
-            || !line.is_multiple_of(16)
-            || (self.swizzle_bytes > 16 && line != u64::from(self.swizzle_bytes));
-        is_bad.then(|| {
-            (
-                format!("a line of the box has {line} bytes"),
-                "use lines of a multiple of 16 bytes, or of 32, 64 or 128 with a swizzle of that span",
-            )
-        })
-    }
-
-    /// Asked last: the extents are at most 256, so the product has no overflow.
-    fn bad_size(&self, element: u64) -> Option<Fault> {
-        let elements: u64 = self
-            .extent
-            .iter()
-            .map(|&extent| u64::from(extent))
-            .product();
-        let bytes = elements * element;
-        (bytes > SHARED_BYTES).then(|| {
-            (
-                format!("a box has {bytes} bytes"),
-                "use boxes that fit into the 227 KiB of shared memory of a block",
-            )
-        })
+fn bad<T: TensorMapElement>(
+    view: &View<'_, T>,
+    shape: &TensorMapShape,
+    found: String,
+    fix: &'static str,
+) -> Error {
+    Error::BadTensorMap {
+        asked: format!("{shape} on {}", view.device().name()),
+        found,
+        fix,
     }
 }
 
-/// Extents as `outermost × … × innermost`.
-fn outermost_first<T: ToString>(extent: &[T]) -> String {
-    let extents: Vec<String> = extent.iter().rev().map(T::to_string).collect();
-    extents.join(" × ")
+fn encode_for_cpu<T: TensorMapElement>(view: &View<'_, T>, shape: &TensorMapShape) -> TensorMap {
+    let model = TensorMapModel {
+        address: view.address(),
+        element_bytes: shape.element_bytes as u32,
+        rank: shape.rank as u32,
+        extent: shape.extent,
+        stride: shape.stride.map(|stride| stride * shape.element_bytes),
+        box_extent: shape.box_extent,
+        span: shape.swizzle_bytes,
+    };
+    TensorMap::from_words(model.encode())
+}
+
+fn encode_for_gpu<T: TensorMapElement>(
+    view: &View<'_, T>,
+    shape: &TensorMapShape,
+    promotion: L2Promotion,
+) -> Result<TensorMap> {
+    let strides = shape.stride.map(|stride| stride * shape.element_bytes);
+    let swizzle = match shape.swizzle_bytes {
+        16 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_NONE,
+        32 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_32B,
+        64 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_64B,
+        _ => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_128B,
+    };
+    let promotion = match promotion {
+        L2Promotion::None => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_NONE,
+        L2Promotion::Bytes64 => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_64B,
+        L2Promotion::Bytes128 => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+        L2Promotion::Bytes256 => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+    };
+    let mut map = CUtensorMap { opaque: [0; 16] };
+    // SAFETY: the arrays have `rank` extents and strides or more. The driver writes one map, and does not
+    // access the tensor.
+    check("making a tensor map", unsafe {
+        sys::cuTensorMapEncodeTiled(
+            &mut map,
+            T::DATA_TYPE,
+            shape.rank as u32,
+            std::ptr::with_exposed_provenance_mut(view.address() as usize),
+            shape.extent.as_ptr(),
+            strides.as_ptr(),
+            shape.box_extent.as_ptr(),
+            [1; MAX_RANK].as_ptr(),
+            CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
+            swizzle,
+            promotion,
+            CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        )
+    })?;
+    Ok(TensorMap::from_words(map.opaque))
 }

@@ -114,7 +114,7 @@ fn tensors_that_tma_cannot_move_are_errors() -> Result<()> {
     );
     says(
         rows(64, 128, 128).encode(&buffer, tile(64, 257, 128)),
-        "the box is too large",
+        "the box has 257 elements along dimension 1",
     );
     says(
         rows(64, 128, 128).encode(&buffer, tile(32, 64, 128)),

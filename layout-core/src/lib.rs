@@ -52,6 +52,7 @@ mod slice;
 mod static_layout;
 mod swizzle;
 mod tensor;
+mod tensor_map;
 mod text;
 mod tile;
 mod tiled;
@@ -130,6 +131,7 @@ pub use partition::{AccessWidth, ThreadIndex, ThreadValue, Tv, Width};
 pub use raster::Raster;
 pub use static_layout::{Composition, E, M, StaticLayout, compose_coordinates, each};
 pub use tensor::{Partition, Tensor};
+pub use tensor_map::{TensorMapFault, TensorMapShape};
 pub use tile::{Coord, KnownExtent, TileIndex, Whole, tile_extent, tile_origin, tiles};
 pub use tiled::{
     Arrangement, CopyPartition, CopyWidth, Divided, Half, InOrder, Matrices, MatrixRows, OperandA,

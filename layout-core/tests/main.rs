@@ -32,5 +32,6 @@ mod slice;
 mod static_dynamic;
 mod swizzle;
 mod tensor;
+mod tensor_map;
 mod value_tensor;
 mod vectors;
