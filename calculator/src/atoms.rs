@@ -12,10 +12,7 @@ use crate::tiled::Tiled;
 /// The element types by their names in Rust and C++, with their bits.
 const TYPES: &[(i64, &[&str])] = &[
     (8, &["i8", "u8", "s8", "e4m3", "e5m2", "F8E4M3", "F8E5M2"]),
-    (
-        8,
-        &["int8_t", "uint8_t", "float_e4m3_t", "float_e5m2_t"],
-    ),
+    (8, &["int8_t", "uint8_t", "float_e4m3_t", "float_e5m2_t"]),
     (16, &["bf16", "f16", "i16", "u16", "half_t", "bfloat16_t"]),
     (16, &["half", "uint16_t", "int16_t", "Float16", "BFloat16"]),
     (32, &["f32", "tf32", "i32", "u32", "float", "tfloat32_t"]),
@@ -41,8 +38,19 @@ const OPERANDS: &[(&str, i64)] = &[
 /// Whether this is the name of an instruction, or of a type that wraps one.
 pub(crate) fn is_atom(name: &str) -> bool {
     let names = [
-        "Mma16816", "Mma16832", "Mma1688Tf32", "Mma884F64", "Mma1688F64", "Mma16816F64",
-        "UniversalFma", "UniversalFMA", "Wgmma", "MMA_Atom", "Copy_Atom", "Width", "CpAsync",
+        "Mma16816",
+        "Mma16832",
+        "Mma1688Tf32",
+        "Mma884F64",
+        "Mma1688F64",
+        "Mma16816F64",
+        "UniversalFma",
+        "UniversalFMA",
+        "Wgmma",
+        "MMA_Atom",
+        "Copy_Atom",
+        "Width",
+        "CpAsync",
     ];
     names.contains(&name) || (name.starts_with("SM") && shape_of(name).is_some())
 }
@@ -143,8 +151,8 @@ fn shape_of(name: &str) -> Option<[i64; 3]> {
 fn operand_bits(mut types: &str) -> Option<i64> {
     let mut found = Vec::new();
     while !types.is_empty() {
-        let (rest, bits) = (OPERANDS.iter())
-            .find_map(|(name, bits)| Some((types.strip_prefix(name)?, *bits)))?;
+        let (rest, bits) =
+            (OPERANDS.iter()).find_map(|(name, bits)| Some((types.strip_prefix(name)?, *bits)))?;
         found.push(bits);
         types = rest;
     }
@@ -154,8 +162,10 @@ fn operand_bits(mut types: &str) -> Option<i64> {
 /// A copy instruction of CuTe.
 fn copy(operation: &str, bits: i64) -> Result<CopyAtom, Refusal> {
     let (name, arguments) = split(operation);
-    if matches!(name, "UniversalCopy" | "AutoVectorizingCopyWithAssumedAlignment")
-        || name.starts_with("SM80_CP_ASYNC_CACHE")
+    if matches!(
+        name,
+        "UniversalCopy" | "AutoVectorizingCopyWithAssumedAlignment"
+    ) || name.starts_with("SM80_CP_ASYNC_CACHE")
     {
         let access = match separated(arguments).as_slice() {
             [width] if width.parse::<i64>().is_ok() => number(width)?,
@@ -231,7 +241,10 @@ fn number(text: &str) -> Result<i64, Refusal> {
 fn split(text: &str) -> (&str, &str) {
     let text = text.trim_end_matches("{}").trim();
     match text.split_once('<') {
-        Some((name, arguments)) => (name.trim(), arguments.strip_suffix('>').unwrap_or(arguments)),
+        Some((name, arguments)) => (
+            name.trim(),
+            arguments.strip_suffix('>').unwrap_or(arguments),
+        ),
         None => (text, ""),
     }
 }

@@ -5,23 +5,32 @@ mod extended;
 mod of_composed;
 mod partition;
 mod slicing;
+pub(crate) mod tiled;
 
 pub(crate) use coordinates::cosize_of_composed;
 
 use cutlet_layout_core::*;
 
+use crate::analysis::find_swizzle;
 use crate::compose::compose;
 use crate::composed::Inner;
 use crate::pasted;
 use crate::refusal::Refusal;
 use crate::signatures::{canonical, signatures};
+use crate::tma::TmaBox;
 use crate::value::Value;
 
 /// Calls a function by name. A refusal with a column says that the arguments do not fit the signature.
 pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
     use Value::{Truth, Tuple};
     let name = canonical(name);
-    let topics = [slicing::call, partition::call, extended::call];
+    let topics = [
+        slicing::call,
+        partition::call,
+        extended::call,
+        tiled::call,
+        of_memory,
+    ];
     for topic in topics {
         if let Some(value) = topic(name, arguments)? {
             return Ok(value);
@@ -205,6 +214,22 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
 
         _ => return Err(wrong_arguments(name, arguments)),
     })
+}
+
+/// What depends on how memory is accessed: swizzles and boxes of TMA.
+fn of_memory(name: &str, arguments: &[Value]) -> Result<Option<Value>, Refusal> {
+    let boxes = |tensor, tile, bits: &Value, swizzle| {
+        let boxes = TmaBox::new(tensor, tile, bits.int()?.value(), swizzle)?;
+        Ok(Some(Value::TmaBox(Box::new(boxes))))
+    };
+    match (name, arguments) {
+        ("find_swizzle", [bits, accesses @ ..]) if !accesses.is_empty() => {
+            Ok(Some(find_swizzle(accesses, bits.int()?.value())?.into()))
+        }
+        ("tma_box", [tensor, tile, bits]) => boxes(tensor, tile, bits, None),
+        ("tma_box", [tensor, tile, bits, swizzle]) => boxes(tensor, tile, bits, Some(swizzle)),
+        _ => Ok(None),
+    }
 }
 
 /// The order of the modes of a shape: from the left, unless an order is given.

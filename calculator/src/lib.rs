@@ -4,6 +4,7 @@
 //! to WebAssembly too.
 
 pub mod analysis;
+mod atoms;
 mod calculator;
 pub mod cells;
 pub mod code;
@@ -25,6 +26,8 @@ mod refusal;
 mod signatures;
 mod symbols;
 mod table;
+mod tiled;
+mod tma;
 mod value;
 
 pub use calculator::{Calculator, Options, evaluate};
@@ -36,4 +39,6 @@ pub use meanings::meaning;
 pub use refusal::{Refusal, caught};
 pub use signatures::SIGNATURES;
 pub use symbols::Symbols;
+pub use tiled::{Operand, Tiled};
+pub use tma::{Reason, TmaBox};
 pub use value::Value;

@@ -78,6 +78,39 @@ pub fn meaning(name: &str) -> &'static str {
         "make_layout_tv" => {
             "the tile of threads with values each, and the layout (thread, value) of its elements"
         }
+        "make_tiled_mma" => {
+            "a matrix instruction by the warps of a layout (m, n), whose tile a permutation reorders first"
+        }
+        "make_tiled_copy" => {
+            "a copy instruction by threads in rows and columns, each with neighbouring values"
+        }
+        "make_tiled_copy_A" | "make_tiled_copy_B" | "make_tiled_copy_C" => {
+            "the copy of an operand's tile to or from the registers in which the MMA's threads hold it"
+        }
+        "tile_shape" => "the extents of the tile on which all threads work at once",
+        "get_layoutA_TV" | "get_layoutB_TV" | "get_layoutC_TV" => {
+            "(thread, value) to the position in the operand's tile"
+        }
+        "get_layoutS_TV" | "get_layoutD_TV" => {
+            "(thread, value) to the position in the tile, as threads read it and write it"
+        }
+        "partition_A" | "partition_B" | "partition_C" | "partition_S" | "partition_D" => {
+            "the elements that a thread has of a tensor, as (value, RestM, …), and their offset"
+        }
+        "wgmma" => "the instruction m64nNk of a warpgroup, with A and B in shared memory",
+        "universal" => "each thread copies so many bits for itself: loads, stores and `cp.async`",
+        "ldmatrix" | "ldmatrix_transposed" => {
+            "the instruction that loads 1, 2 or 4 matrices of 8×8 elements of 16 bits"
+        }
+        "stmatrix" | "stmatrix_transposed" => {
+            "the instruction that stores 1, 2 or 4 matrices of 8×8 elements of 16 bits"
+        }
+        "tma_box" => {
+            "whether TMA moves boxes of A, mode by mode; the swizzle is its span in bytes, or one of elements"
+        }
+        "find_swizzle" => {
+            "the swizzle with the fewest bank conflicts for accesses (thread, value) to elements of so many bits"
+        }
         "upcast" => "the layout of the same memory in elements that are n times as wide",
         "downcast" => "the layout of the same memory in elements of which n are as wide as one",
         "recast_layout" => "the layout of the same memory in elements of another width",

@@ -4,11 +4,14 @@ use cutlet_layout_core::{Int, IntTuple, Layout, Swizzle, Tiler};
 
 use crate::calculator::parenthesised;
 use crate::composed::Composed;
+use crate::functions::tiled;
 use crate::refusal::Refusal;
 use crate::value::Value;
 
 /// Names that stand before `::` or `.` and say nothing.
-pub(crate) const NAMESPACES: [&str; 6] = ["cute", "cutlass", "pycute", "std", "utils", "ct"];
+pub(crate) const NAMESPACES: [&str; 8] = [
+    "cute", "cutlass", "pycute", "std", "utils", "ct", "CopyAtom", "MmaAtom",
+];
 
 /// Words before a variable's name in a declaration. An integer's type says nothing: all integers have 64 bits here.
 pub(crate) const DECLARES: [&str; 20] = [
@@ -60,7 +63,7 @@ pub(crate) fn constant(name: &str) -> Option<Value> {
     Some(match name {
         "LayoutLeft" | "GenColMajor" => Value::Order { left: true },
         "LayoutRight" | "GenRowMajor" => Value::Order { left: false },
-        "Underscore" | "None" | "X" => Value::Tuple(IntTuple::UNDERSCORE),
+        "Underscore" | "None" | "X" | "InOrder" => Value::Tuple(IntTuple::UNDERSCORE),
         _ => return None,
     })
 }
@@ -86,6 +89,8 @@ pub(crate) fn is_type(name: &str) -> bool {
             | "ComposedLayout"
             | "ScaledBasis"
             | "E"
+            | "TiledMma"
+            | "TiledCopy"
     )
 }
 
@@ -119,6 +124,9 @@ pub(crate) fn of_type(name: &str, arguments: Vec<Value>) -> Result<Value, Refusa
         ("ScaledBasis", [value, directions @ ..]) if !directions.is_empty() => {
             along(value.int()?, directions)
         }
+        ("TiledMma", [atom, warps]) => tiled::mma(atom, warps, None),
+        ("TiledMma", [atom, warps, order]) => tiled::mma(atom, warps, Some(order)),
+        ("TiledCopy", [atom, threads, values]) => tiled::copy(atom, threads, values),
         ("E", directions) if !directions.is_empty() => along(Int::fixed(1), directions),
         _ => Err(wrong_count(name, arguments.len())),
     }
@@ -157,6 +165,8 @@ fn wrong_count(name: &str, count: usize) -> Refusal {
         "ComposedLayout" => "an inner transform, an offset and a layout",
         "ScaledBasis" => "a factor and a direction: ScaledBasis<_1,0>",
         "E" => "a direction: E<0>",
+        "TiledMma" => "an instruction, a layout of warps and perhaps a permutation",
+        "TiledCopy" => "an instruction, a layout of threads and one of values",
         _ => "bits, base and shift: Swizzle<3,4,3>",
     };
     Refusal::new(format!(

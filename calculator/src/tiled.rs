@@ -10,12 +10,12 @@ use cutlet_layout_core::{
 use crate::refusal::Refusal;
 
 /// A tiled operation. An instruction alone is one with a single atom.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Tiled {
     /// A matrix instruction, repeated over warps.
-    Mma(MmaTiling),
+    Mma(Box<MmaTiling>),
     /// A copy instruction, repeated over threads and their values.
-    Copy(CopyTiling),
+    Copy(Box<CopyTiling>),
 }
 
 /// What the threads of a tiled operation hold of one of its operands.
@@ -29,17 +29,33 @@ pub struct Operand {
     pub tile: IntTuple,
 }
 
+impl From<MmaTiling> for Tiled {
+    fn from(mma: MmaTiling) -> Tiled {
+        Tiled::Mma(Box::new(mma))
+    }
+}
+
+impl From<CopyTiling> for Tiled {
+    fn from(copy: CopyTiling) -> Tiled {
+        Tiled::Copy(Box::new(copy))
+    }
+}
+
 impl Tiled {
     pub(crate) fn of_mma_atom(atom: MmaAtom) -> Tiled {
-        Tiled::Mma(MmaTiling::new(atom, &Layout::col_major(&IntTuple::fixed(&[1, 1, 1]))))
+        MmaTiling::new(atom, &Layout::col_major(&IntTuple::fixed(&[1, 1, 1]))).into()
     }
 
     pub(crate) fn of_copy_atom(atom: CopyAtom) -> Tiled {
         let values = atom.reference().size();
         // A row of a matrix that `ldmatrix` copies is a column of this tile.
-        let rows = if atom.threads() > 1 { (128 / atom.element_bits()).min(values) } else { 1 };
+        let rows = if atom.threads() > 1 {
+            (128 / atom.element_bits()).min(values)
+        } else {
+            1
+        };
         let tile = IntTuple::fixed(&[rows, values / rows]);
-        Tiled::Copy(CopyTiling::of_layout(atom, atom.reference(), &tile))
+        CopyTiling::of_layout(atom, atom.reference(), &tile).into()
     }
 
     /// The number of threads.
@@ -71,7 +87,11 @@ impl Tiled {
                 let (m, n, k) = (extent(0), extent(1), extent(2));
                 let operand = |name, rows, columns, layout: fn(&MmaTiling, &Layout) -> Layout| {
                     let tile = IntTuple::fixed(&[rows, columns]);
-                    Operand { name, layout: layout(mma, &Layout::col_major(&tile)), tile }
+                    Operand {
+                        name,
+                        layout: layout(mma, &Layout::col_major(&tile)),
+                        tile,
+                    }
                 };
                 Ok(vec![
                     operand("A", m, k, MmaTiling::layout_a_tv),
@@ -87,7 +107,10 @@ impl Tiled {
                 Ok(if source == destination {
                     vec![operand("source and destination", source)]
                 } else {
-                    vec![operand("source", source), operand("destination", destination)]
+                    vec![
+                        operand("source", source),
+                        operand("destination", destination),
+                    ]
                 })
             }
         }
@@ -123,7 +146,9 @@ impl Operand {
     pub fn first_holders(&self) -> Vec<i64> {
         let mut first_at = HashMap::new();
         let threads = 0..self.layout.mode(0).size();
-        threads.map(|thread| *first_at.entry(self.layout.at(thread)).or_insert(thread)).collect()
+        threads
+            .map(|thread| *first_at.entry(self.layout.at(thread)).or_insert(thread))
+            .collect()
     }
 
     /// Whether all threads have all elements, as those of a warpgroup do of operands in shared memory.

@@ -10,6 +10,8 @@ use cutlet_layout_core::{
 use crate::composed::{Composed, Inner};
 use crate::equality::Comparison;
 use crate::refusal::{Refusal, cut};
+use crate::tiled::Tiled;
+use crate::tma::TmaBox;
 
 /// A value of one of the calculator's types.
 #[derive(Clone, Debug)]
@@ -36,6 +38,10 @@ pub enum Value {
     List(Vec<IntTuple>),
     /// A sum of symbols with their factors.
     Sum(Vec<Int>),
+    /// A tiled operation, or an instruction alone.
+    Tiled(Tiled),
+    /// Boxes of TMA.
+    TmaBox(Box<TmaBox>),
     /// The text of a value with symbolic extents.
     Symbolic(String),
     /// `LayoutLeft` or `LayoutRight`: which extent has stride 1.
@@ -97,6 +103,8 @@ impl fmt::Display for Value {
             Value::List(list) => separated(f, list, " "),
             Value::Sum(terms) if terms.is_empty() => f.write_str("0"),
             Value::Sum(terms) => separated(f, terms, " + "),
+            Value::Tiled(tiled) => write!(f, "{tiled}"),
+            Value::TmaBox(boxes) => write!(f, "{boxes}"),
             Value::Symbolic(text) => f.write_str(text),
             Value::Order { left } => f.write_str(if *left { "LayoutLeft" } else { "LayoutRight" }),
         }
@@ -132,6 +140,12 @@ impl From<ComposedLayout<Swizzle>> for Value {
     }
 }
 
+impl From<Tiled> for Value {
+    fn from(tiled: Tiled) -> Value {
+        Value::Tiled(tiled)
+    }
+}
+
 impl Value {
     /// The kind of value, for messages.
     pub fn kind(&self) -> &'static str {
@@ -151,6 +165,11 @@ impl Value {
             Value::Comparison(_) => "a comparison",
             Value::List(_) => "a list",
             Value::Sum(_) => "a sum of symbols",
+            Value::Tiled(tiled) => match tiled {
+                Tiled::Mma(_) => "a tiled MMA",
+                Tiled::Copy(_) => "a tiled copy",
+            },
+            Value::TmaBox(_) => "a TMA box",
             Value::Symbolic(_) => "a value with symbolic extents",
             Value::Order { .. } => "an order of strides",
         }
@@ -257,6 +276,17 @@ impl Value {
             Value::Layout(layout) => Ok(Tiler::layout(layout)),
             Value::Tuple(shape) => Ok(Tiler::try_shape(shape)?),
             _ => Err(self.not("a tiler")),
+        }
+    }
+
+    /// The value as a tiled operation.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn tiled(&self) -> Result<&Tiled, Refusal> {
+        match self {
+            Value::Tiled(tiled) => Ok(tiled),
+            _ => Err(self.not("a tiled MMA or a tiled copy")),
         }
     }
 

@@ -13,3 +13,4 @@ mod printed;
 mod quoted;
 mod reference;
 mod swizzled;
+mod tiled;

@@ -3,8 +3,10 @@
 //! The first mode of a layout is the thread, and all others are the thread's values. A vector has one value a thread.
 //! The first 32 threads are looked at: they are the first warp.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
+
+use cutlet_layout_core::Swizzle;
 
 use crate::refusal::Refusal;
 use crate::value::Value;
@@ -111,13 +113,7 @@ fn counted(count: usize, one: &str, many: &str) -> String {
 /// If the value is no layout of indices, or the width is none that a thread accesses.
 pub fn banks(value: &Value, bits: i64) -> Result<Banks, Refusal> {
     let warp = Warp::of(value, bits)?;
-    let access = warp.width * bits;
-    let lanes_at_once = (LANES * BANK_BITS / access.max(BANK_BITS)) as usize;
-    let conflicts = |request: &Vec<i64>| -> Vec<u32> {
-        let groups = request.chunks(lanes_at_once);
-        groups.map(|group| conflict(group, access)).collect()
-    };
-    let by_request: Vec<Vec<u32>> = warp.requests.iter().map(conflicts).collect();
+    let by_request: Vec<Vec<u32>> = warp.conflicts(|index| index).collect();
     let first = warp.requests.first().map_or(&[][..], Vec::as_slice);
     Ok(Banks {
         ways: by_request
@@ -126,21 +122,25 @@ pub fn banks(value: &Value, bits: i64) -> Result<Banks, Refusal> {
             .collect(),
         wavefronts: by_request.iter().flatten().sum(),
         width: warp.width,
-        banks: first.iter().map(|bit| bit / BANK_BITS % BANKS).collect(),
+        banks: first
+            .iter()
+            .map(|index| index * bits / BANK_BITS % BANKS)
+            .collect(),
         warps: warp.warps,
     })
 }
 
 /// The largest number of different words that one bank serves, for threads that begin at these bits.
-fn conflict(begins: &[i64], bits: i64) -> u32 {
-    let mut words: BTreeMap<i64, BTreeSet<i64>> = BTreeMap::new();
-    for begin in begins {
-        for word in begin / BANK_BITS..=(begin + bits - 1) / BANK_BITS {
-            words.entry(word % BANKS).or_default().insert(word);
-        }
+fn conflict(begins: impl Iterator<Item = i64>, bits: i64) -> u32 {
+    let words = begins.flat_map(|begin| begin / BANK_BITS..=(begin + bits - 1) / BANK_BITS);
+    let mut words: Vec<i64> = words.collect();
+    words.sort_unstable();
+    words.dedup();
+    let mut served = [0; BANKS as usize];
+    for word in words {
+        served[(word % BANKS) as usize] += 1;
     }
-    let most = words.values().map(BTreeSet::len).max();
-    most.unwrap_or(1) as u32
+    served.into_iter().max().unwrap_or(0).max(1)
 }
 
 /// The sectors of global memory that the first warp's accesses touch.
@@ -151,9 +151,9 @@ pub fn sectors(value: &Value, bits: i64) -> Result<Sectors, Refusal> {
     let warp = Warp::of(value, bits)?;
     let access = warp.width * bits;
     let touched = |request: &Vec<i64>| {
-        let sectors = request
-            .iter()
-            .flat_map(|begin| begin / SECTOR_BITS..=(begin + access - 1) / SECTOR_BITS);
+        let begins = request.iter().map(|index| index * bits);
+        let sectors =
+            begins.flat_map(|begin| begin / SECTOR_BITS..=(begin + access - 1) / SECTOR_BITS);
         sectors.collect::<BTreeSet<i64>>().len() as u32
     };
     let fewest = |request: &Vec<i64>| {
@@ -168,16 +168,18 @@ pub fn sectors(value: &Value, bits: i64) -> Result<Sectors, Refusal> {
     })
 }
 
-/// The accesses of a warp: for each request, the bit at which each thread's access begins.
-struct Warp {
+/// The accesses of a warp: for each request, the index at which each thread's access begins.
+pub(super) struct Warp {
     requests: Vec<Vec<i64>>,
     width: i64,
+    /// The bits of an element.
+    bits: i64,
     /// The number of warps that the layout's threads are.
     warps: i64,
 }
 
 impl Warp {
-    fn of(value: &Value, bits: i64) -> Result<Warp, Refusal> {
+    pub(super) fn of(value: &Value, bits: i64) -> Result<Warp, Refusal> {
         if !matches!(bits, 1 | 2 | 4 | 8 | 16 | 32 | 64 | 128) {
             return Err(Refusal::new(format!(
                 "an element has 1, 2, 4, 8, 16, 32, 64 or 128 bits, not {bits}: give one of these"
@@ -201,13 +203,42 @@ impl Warp {
             indices.push((0..lanes).map(at).collect::<Result<Vec<i64>, _>>()?);
         }
         let width = width(&indices, bits);
-        let requests = indices.iter().step_by(width as usize);
-        let in_bits = |request: &Vec<i64>| request.iter().map(|index| index * bits).collect();
         Ok(Warp {
-            requests: requests.map(in_bits).collect(),
+            requests: indices.into_iter().step_by(width as usize).collect(),
             width,
+            bits,
             warps: (threads - 1) / LANES + 1,
         })
+    }
+
+    /// How many values of a thread are one access.
+    pub(super) fn width(&self) -> i64 {
+        self.width
+    }
+
+    /// For each request, and each group of threads that are served at once, the words that the busiest bank serves if
+    /// accesses begin where `place` moves them.
+    fn conflicts(&self, place: impl Fn(i64) -> i64 + Copy) -> impl Iterator<Item = Vec<u32>> {
+        let access = self.width * self.bits;
+        let lanes_at_once = (LANES * BANK_BITS / access.max(BANK_BITS)) as usize;
+        self.requests.iter().map(move |request| {
+            let begins = |group: &[i64]| {
+                let begins = group.iter().map(|&index| place(index) * self.bits);
+                conflict(begins, access)
+            };
+            request.chunks(lanes_at_once).map(begins).collect()
+        })
+    }
+
+    /// The wavefronts of all accesses to swizzled indices.
+    pub(super) fn wavefronts(&self, swizzle: Swizzle) -> u32 {
+        self.conflicts(|index| swizzle.apply(index)).flatten().sum()
+    }
+
+    /// The last index at which an access begins.
+    pub(super) fn last_index(&self) -> i64 {
+        let all = self.requests.iter().flatten();
+        all.copied().max().unwrap_or_default() + self.width - 1
     }
 }
 

@@ -3,6 +3,7 @@
 use cutlet_layout_core::{CAPACITY, Int, IntTuple, LayoutError, Tiler};
 
 use super::{Calculator, Operands, Reads, arithmetic, parenthesised};
+use crate::atoms;
 use crate::functions;
 use crate::pasted::{self, NAMESPACES};
 use crate::refusal::{Refusal, cut};
@@ -216,6 +217,15 @@ impl<'a> Calculator<'a> {
             self.reader.expect("}", "`}`")?;
             return Ok(value);
         }
+        if name == "L" && self.reader.eat("!") {
+            return self.layout_type();
+        }
+        if atoms::is_atom(name) {
+            let arguments = self.template_text()?;
+            return atoms::atom(name, arguments)
+                .map(Value::from)
+                .map_err(|refusal| self.reader.refusal(begin, refusal.message));
+        }
         if name == "gather" {
             return table::read(&mut self.reader);
         }
@@ -242,6 +252,37 @@ impl<'a> Calculator<'a> {
         // C++ writes `take<1,3>(a)` where the calculator has `take(a, 1, 3)`.
         let operands = arguments.with_behind_first(template);
         self.called(name, &operands, begin)
+    }
+
+    /// The layout of Rust's `L!((2, 4):(1, 2))`, whose integers are static. It stands behind the sign.
+    fn layout_type(&mut self) -> Result<Value, Refusal> {
+        self.reader.expect("(", "`(` and a layout")?;
+        let place = self.reader.place();
+        let layout = self.nested(Self::comparison)?.layout();
+        let layout = layout.map_err(|refusal| self.reader.refusal(place, refusal.message))?;
+        self.reader.expect(")", "`)`")?;
+        Ok(Value::Layout(layout.to_static()))
+    }
+
+    /// The text in angle brackets, empty if none come next.
+    fn template_text(&mut self) -> Result<&'a str, Refusal> {
+        if !self.reader.eat("<") {
+            return Ok("");
+        }
+        let mut depth = 1;
+        for (at, c) in self.reader.rest().char_indices() {
+            depth += match c {
+                '<' => 1,
+                '>' => -1,
+                _ => 0,
+            };
+            if depth == 0 {
+                let text = &self.reader.rest()[..at];
+                self.reader.advance(at + 1);
+                return Ok(text);
+            }
+        }
+        Err(self.reader.expected("`>` behind the template's arguments"))
     }
 
     /// A symbolic extent or stride, or a refusal of an unknown name.

@@ -4,6 +4,8 @@ use cutlet_layout_core::{
     Int, IntTuple, Layout, coalesce, filter_zeros, idx2crd, linear_coordinate, try_complement,
 };
 
+use crate::analysis::banks;
+use crate::compose::compose;
 use crate::value::Value;
 
 /// The most rows of a table.
@@ -45,9 +47,26 @@ pub(super) fn of(name: &str, operands: &[Value], result: Option<&Value>) -> Vec<
             (Ok(index), Ok(shape)) => digits(index, &shape),
             _ => Vec::new(),
         },
+        ("find_swizzle", _, [bits, accesses @ ..]) => match (bits.int(), result) {
+            (Ok(bits), Some(swizzle)) => conflicts(accesses, bits.value(), swizzle),
+            _ => Vec::new(),
+        },
         ("upcast" | "downcast", [a, ..], [_, n]) => recast(a, n, name == "upcast"),
         _ => Vec::new(),
     }
+}
+
+/// What each access costs without a swizzle and with it.
+fn conflicts(accesses: &[Value], bits: i64, swizzle: &Value) -> Vec<String> {
+    let steps = accesses.iter().flat_map(|access| {
+        let swizzled = compose(swizzle, access).ok()?;
+        let [before, after] = [access, &swizzled].map(|it| banks(it, bits).ok());
+        Some([
+            format!("  {access}: {}", before?),
+            format!("  {swizzled}: {}", after?),
+        ])
+    });
+    steps.flatten().collect()
 }
 
 fn with_stride(shape: &Value, stride: &[Value]) -> Option<Layout> {
