@@ -6,4 +6,4 @@ mod swizzle;
 
 pub use access::{Banks, Sectors, banks, sectors};
 pub use bijection::{Bijection, bijection};
-pub use swizzle::find_swizzle;
+pub use swizzle::{find_swizzle, swizzled};

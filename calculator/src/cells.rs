@@ -9,6 +9,8 @@ use serde_json::{Value as Json, json};
 use crate::picture;
 use crate::refusal::Refusal;
 use crate::symbols::Symbols;
+use crate::tiled::{Operand, Tiled};
+use crate::tma::TmaBox;
 use crate::value::Value;
 
 /// The most cells of a picture in a browser.
@@ -164,4 +166,61 @@ pub fn thread_value_cells(value: &Value, tile: &str) -> Result<Json, Refusal> {
         "values": tiled.values(),
         "holders": cells,
     }))
+}
+
+/// The operands of a tiled operation: for each element of a tile the first thread and value that hold it, and for each
+/// thread the first thread that holds the same.
+///
+/// # Errors
+/// If the operation does not divide the tile, or the tile has too many cells.
+pub fn tiled_cells(tiled: &Tiled, tile: &str) -> Result<Json, Refusal> {
+    let extents = picture::extents_of(tile)?;
+    let operands = tiled.operands(extents.as_ref())?;
+    let cells: Vec<Json> = operands
+        .iter()
+        .map(operand_cells)
+        .collect::<Result<_, _>>()?;
+    Ok(json!({
+        "threads": tiled.threads(),
+        "tile": extents.unwrap_or_else(|| tiled.tile()).to_dynamic().to_string(),
+        "operands": cells,
+    }))
+}
+
+fn operand_cells(operand: &Operand) -> Result<Json, Refusal> {
+    let [rows, columns] = [0, 1].map(|i| operand.tile.mode(i).size());
+    let layout = &operand.layout;
+    let [threads, values] = [0, 1].map(|i| layout.mode(i).size());
+    let first = operand.first_holders();
+    let mut holders = vec![None; few_enough(rows.saturating_mul(columns))? as usize];
+    for thread in (0..threads).filter(|&thread| first[thread as usize] == thread) {
+        for value in 0..values {
+            // The cells are row by row, and positions count down the columns.
+            let position = layout.at(thread + value * threads);
+            let cell = position % rows * columns + position / rows;
+            holders[cell as usize] = Some([thread, value]);
+        }
+    }
+    Ok(json!({
+        "name": operand.name,
+        "layout": layout.to_string(),
+        "rows": rows,
+        "columns": columns,
+        "values": values,
+        "shared": operand.is_shared_by_all(),
+        "first": first,
+        "holders": holders,
+    }))
+}
+
+/// Boxes of TMA: whether they are legal, or why not, and how one lies in shared memory.
+pub fn tma_json(boxes: &TmaBox) -> Json {
+    let reasons = boxes.reasons().iter();
+    let reasons = reasons.map(|reason| json!({ "found": reason.found, "fix": reason.fix }));
+    json!({
+        "asked": boxes.asked(),
+        "legal": boxes.reasons().is_empty(),
+        "reasons": reasons.collect::<Vec<_>>(),
+        "shared": boxes.shared().to_string(),
+    })
 }

@@ -138,6 +138,69 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
         "Rows by an index table",
         "gather([3,0,2,1]) o 0 o 4:1",
     ),
+    (
+        "Swizzles",
+        "The swizzle for an access, found",
+        "find_swizzle(16, (8,8):(64,1)) o 0 o (8,64):(64,1)",
+    ),
+];
+
+/// The examples of tiled operations and of TMA: topic, title, expression and tile.
+const TILED: &[(&str, &str, &str, &str)] = &[
+    (
+        "Tiled operations",
+        "A copy by 32×4 threads",
+        "TiledCopy<CpAsync<8>, L!((32, 4):(4, 1)), L!((1, 8):(0, 1))>",
+        "",
+    ),
+    (
+        "Tiled operations",
+        "The same copy, of a larger tile",
+        "TiledCopy<CpAsync<8>, L!((32, 4):(4, 1)), L!((1, 8):(0, 1))>",
+        "(64,64)",
+    ),
+    (
+        "Tiled operations",
+        "mma.sync by 2×2 warps",
+        "TiledMma<Mma16816<bf16>, L!((2, 2):(1, 2))>",
+        "",
+    ),
+    (
+        "Tiled operations",
+        "The same product, of a larger tile",
+        "TiledMma<Mma16816<bf16>, L!((2, 2):(1, 2))>",
+        "(64,32,32)",
+    ),
+    (
+        "Tiled operations",
+        "A permutation: wider rows of C",
+        "TiledMma<Mma16816<bf16>, L!((2, 1):(1, 0)), (L!(32:1), L!((2, 4, 2):(1, 4, 2)))>",
+        "",
+    ),
+    (
+        "Tiled operations",
+        "wgmma by a warpgroup",
+        "Wgmma<16, bf16>",
+        "",
+    ),
+    (
+        "Tiled operations",
+        "ldmatrix for A of a product",
+        "make_tiled_copy_A(ldmatrix(4, 16), TiledMma<Mma16816<bf16>, L!((2, 2):(1, 2))>)",
+        "",
+    ),
+    (
+        "TMA",
+        "Boxes with a swizzle of 128 bytes",
+        "tma_box((256,128):(128,1), (8,64), 16, 128)",
+        "",
+    ),
+    (
+        "TMA",
+        "A box that is not legal",
+        "tma_box((64,127):(127,1), (8,80), 16, 128)",
+        "",
+    ),
 ];
 
 /// All examples.
@@ -150,7 +213,18 @@ pub fn examples() -> Vec<Example> {
             expression: expression.into(),
             tile: None,
         });
-    operations.chain(mma_atoms()).chain(copy_atoms()).collect()
+    let tiled = TILED
+        .iter()
+        .map(|&(topic, title, expression, tile)| Example {
+            topic,
+            title: title.into(),
+            expression: expression.into(),
+            tile: (!tile.is_empty()).then(|| tile.into()),
+        });
+    (operations.chain(tiled))
+        .chain(mma_atoms())
+        .chain(copy_atoms())
+        .collect()
 }
 
 /// The operands of instructions of the tensor cores.

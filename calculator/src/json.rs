@@ -5,6 +5,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::analysis::{Banks, Bijection, Sectors, banks, bijection, sectors};
 use crate::calculator::{Calculator, Options};
+use crate::cells::tma_json;
 use crate::composed::Composed;
 use crate::equality::Comparison;
 use crate::functions::cosize_of_composed;
@@ -163,6 +164,11 @@ fn value_json(value: &Value, symbols: &Symbols) -> Json {
             let list = list.iter().map(|tuple| tuple_json(tuple, symbols));
             object["list"] = list.collect::<Vec<_>>().into();
         }
+        Value::Tiled(tiled) => {
+            object["threads"] = tiled.threads().into();
+            object["tile"] = tuple_json(&tiled.tile(), symbols);
+        }
+        Value::TmaBox(boxes) => object["tma"] = tma_json(boxes),
         Value::Comparison(comparison) => object["comparison"] = comparison_json(comparison),
         _ => {}
     }

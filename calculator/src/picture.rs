@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cutlet_layout_core::picture::{self, Color, Draw, Grid, Panel, ThreadValues};
+use cutlet_layout_core::picture::{self, Color, Draw, Grid, Panel, ThreadValuePanel, ThreadValues};
 use cutlet_layout_core::{IntTuple, Layout};
 
 use crate::calculator::evaluate;
@@ -156,16 +156,116 @@ fn of_bank(bank: i64) -> Color {
     }
 }
 
+/// What threads hold of a tile: a picture for each operand of a tiled operation, and one of a thread-value layout.
+/// Operands that all threads share have none.
+///
+/// ```
+/// use cutlet_calculator::{evaluate, picture::holders};
+///
+/// let mma = evaluate("make_tiled_mma(Mma16816<bf16>, (2,2))").unwrap();
+/// let names: Vec<_> = holders(&mma, "(64,32,16)").unwrap().iter().map(|it| it.name).collect();
+/// assert_eq!(names, ["A", "B", "C"]);
+/// ```
+///
+/// # Errors
+/// If the value is neither, or does not fit the tile, or a picture has too many cells.
+pub fn holders(value: &Value, tile: &str) -> Result<Vec<Holders>, Refusal> {
+    let Value::Tiled(tiled) = value else {
+        let threads = thread_values(value, tile)?;
+        return Ok(vec![Holders { name: "", threads }]);
+    };
+    let mut all = Vec::new();
+    for operand in tiled.operands(extents_of(tile)?.as_ref())? {
+        few_enough(operand.layout.size())?;
+        if !operand.is_shared_by_all() {
+            let threads = ThreadValues::new(&operand.layout, &operand.tile)?;
+            all.push(Holders {
+                name: operand.name,
+                threads,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// The threads and values that hold each element of an operand's tile.
+#[derive(Clone, Copy, Debug)]
+pub struct Holders {
+    /// The operand's name; empty for a thread-value layout.
+    pub name: &'static str,
+    /// The tile.
+    pub threads: ThreadValues,
+}
+
+impl Holders {
+    /// The tile as a panel of a picture, coloured by thread, or by value.
+    pub fn panel(&self, by_value: bool) -> impl Panel + '_ {
+        let panel = ThreadValuePanel::new(&self.threads);
+        Titled {
+            name: self.name,
+            panel: if by_value { panel.by_value() } else { panel },
+        }
+    }
+
+    /// The tile as a table, below the operand's name.
+    pub fn table(&self) -> String {
+        let table = picture::thread_value_table(&self.threads).to_string();
+        match self.name {
+            "" => table,
+            name => format!("{name}: {table}"),
+        }
+    }
+}
+
+/// A panel with an operand's name in its title.
+struct Titled<'a> {
+    name: &'static str,
+    panel: ThreadValuePanel<'a>,
+}
+
+impl Panel for Titled<'_> {
+    fn title(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.name.is_empty() {
+            write!(f, "{}: ", self.name)?;
+        }
+        self.panel.title(f)
+    }
+
+    fn grid(&self) -> Grid {
+        self.panel.grid()
+    }
+
+    fn text(&self, row: i64, column: i64, line: usize, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.panel.text(row, column, line, f)
+    }
+
+    fn has_two_lines(&self) -> bool {
+        self.panel.has_two_lines()
+    }
+
+    fn color(&self, row: i64, column: i64) -> Color {
+        self.panel.color(row, column)
+    }
+}
+
+/// The extents of a tile, if some are given.
+pub(crate) fn extents_of(tile: &str) -> Result<Option<IntTuple>, Refusal> {
+    match tile {
+        "" => Ok(None),
+        text => evaluate(text)?.tuple().map(Some),
+    }
+}
+
 /// A value as a thread-value layout over a tile. Without a tile, it is the smallest one that holds all elements.
 ///
 /// # Errors
 /// If the value is no thread-value layout, or does not fit the tile.
-pub fn thread_values(value: &Value, tile: &str) -> Result<ThreadValues, Refusal> {
+pub(crate) fn thread_values(value: &Value, tile: &str) -> Result<ThreadValues, Refusal> {
     let layout = value.layout().and_then(drawable)?;
-    let tile = match tile {
-        "" if layout.has_basis() => extents(&layout),
-        "" => IntTuple::from((1, layout.cosize())),
-        text => evaluate(text)?.tuple()?,
+    let tile = match extents_of(tile)? {
+        None if layout.has_basis() => extents(&layout),
+        None => IntTuple::from((1, layout.cosize())),
+        Some(tile) => tile,
     };
     few_enough(tile.size())?;
     Ok(ThreadValues::new(&layout, &tile)?)

@@ -10,12 +10,12 @@ use std::process::ExitCode;
 use clap::Args;
 use cutlet_calculator::cells::ColorBy;
 use cutlet_calculator::json::{self, Question};
-use cutlet_calculator::picture::{Picture, annotated, by_tile, colored, thread_values};
+use cutlet_calculator::picture::{Holders, Picture, annotated, by_tile, colored, holders};
 use cutlet_calculator::{
     Calculator, Options, Refusal, SIGNATURES, Value, analysis, caught, compare_functions, figures,
     meaning, static_hint,
 };
-use cutlet_layout_core::picture::{self, Figure, ThreadValuePanel, ThreadValues};
+use cutlet_layout_core::picture::{self, Figure, Panel};
 use serde::Serialize;
 
 use crate::output::{Output, complain, print};
@@ -44,7 +44,8 @@ pub struct LayoutArgs {
     annotated: bool,
 
     /// Take the result as a thread-value layout, and print the thread of each element of a tile. The tile has this
-    /// SHAPE, such as (16,8), or is a single row. With --svg and --latex, draw it.
+    /// SHAPE, such as (16,8), or is a single row. Of a tiled MMA, print A, B and C of a tile (M,N,K). With --svg and
+    /// --latex, draw it.
     #[arg(
         long,
         value_name = "SHAPE",
@@ -329,21 +330,25 @@ struct Drawn {
 }
 
 fn draw(args: &LayoutArgs, value: &Value, is_zipped: bool) -> Result<Drawn, Refusal> {
-    let tiled = args
-        .tv
-        .as_ref()
-        .map(|tile| thread_values(value, tile))
-        .transpose()?;
+    let tile = match (&args.tv, value) {
+        (Some(tile), _) => Some(tile.as_str()),
+        // The only pictures of a tiled operation are those of its threads.
+        (None, Value::Tiled(_)) if args.table || args.latex || args.svg.is_some() => Some(""),
+        (None, _) => None,
+    };
+    let tiled = tile.map(|tile| holders(value, tile)).transpose()?;
     let mut printed = String::new();
-    if args.table {
+    if args.table && !matches!(value, Value::Tiled(_)) {
         printed += &Picture::Table.draw(value)?;
     }
     if args.annotated {
         printed += &annotated(value)?;
     }
     match &tiled {
-        Some(tiled) if args.latex => printed += &picture::thread_value_latex(tiled).to_string(),
-        Some(tiled) => printed += &picture::thread_value_table(tiled).to_string(),
+        Some(tiled) if args.latex => printed += &latex(tiled)?,
+        // The picture goes into the file alone.
+        Some(_) if args.tv.is_none() && !args.table => {}
+        Some(tiled) => tiled.iter().for_each(|it| printed += &it.table()),
         None if args.latex => printed += &Picture::Latex.draw(value)?,
         None => {}
     }
@@ -365,19 +370,34 @@ fn svg(args: &LayoutArgs, value: &Value, is_zipped: bool) -> Result<String, Refu
     }
 }
 
-/// The SVG document of a thread-value layout.
-fn thread_value_svg(args: &LayoutArgs, tiled: &ThreadValues) -> Result<String, Refusal> {
-    let panel = ThreadValuePanel::new(tiled);
-    let panel = match args.color.as_deref() {
-        None | Some("thread") => panel,
-        Some("value") => panel.by_value(),
+/// The LaTeX document of what threads hold.
+fn latex(tiled: &[Holders]) -> Result<String, Refusal> {
+    match tiled {
+        [one] => Ok(picture::thread_value_latex(&one.threads).to_string()),
+        several => Err(Refusal::new(format!(
+            "a LaTeX document has one picture, but here are {}: use --svg, or draw one by get_layoutC_TV(…) or another",
+            several.len()
+        ))),
+    }
+}
+
+/// The SVG document of what threads hold.
+fn thread_value_svg(args: &LayoutArgs, tiled: &[Holders]) -> Result<String, Refusal> {
+    let by_value = match args.color.as_deref() {
+        None | Some("thread") => false,
+        Some("value") => true,
         Some(other) => {
             return Err(Refusal::new(format!(
                 "with --tv there is no colour by `{other}`: give thread or value"
             )));
         }
     };
-    Ok(Figure::new(&[&panel]).to_string())
+    let panels: Vec<_> = tiled
+        .iter()
+        .map(|operand| operand.panel(by_value))
+        .collect();
+    let panels: Vec<&dyn Panel> = panels.iter().map(|panel| panel as &dyn Panel).collect();
+    Ok(Figure::new(&panels).to_string())
 }
 
 /// Draws every figure into a folder.

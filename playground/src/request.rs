@@ -1,6 +1,7 @@
 //! Requests of the page, and their answers.
 
-use cutlet_calculator::cells::{ColorBy, layout_cells, thread_value_cells};
+use cutlet_calculator::analysis::{banks, find_swizzle, swizzled};
+use cutlet_calculator::cells::{ColorBy, layout_cells, thread_value_cells, tiled_cells};
 use cutlet_calculator::json::{Question, answer, refusal_json};
 use cutlet_calculator::picture::Picture;
 use cutlet_calculator::{
@@ -9,7 +10,7 @@ use cutlet_calculator::{
 use serde_json::{Value as Json, json};
 
 /// The answer to a request. Its field `ask` says what is asked: `answer`, `latex`,
-/// `table`, `gallery` or `functions`.
+/// `table`, `swizzle`, `gallery` or `functions`.
 pub fn respond(request: &str) -> String {
     let request: Json = match serde_json::from_str(request) {
         Ok(request) => request,
@@ -20,10 +21,11 @@ pub fn respond(request: &str) -> String {
         Some("answer") => full_answer(expression, &request),
         Some("latex") => drawn("latex", Picture::Latex, expression, &request),
         Some("table") => drawn("table", Picture::Table, expression, &request),
+        Some("swizzle") => swizzle(expression, &request),
         Some("gallery") => examples(),
         Some("functions") => functions(),
         _ => {
-            json!({ "error": { "message": "ask for answer, latex, table, gallery or functions" } })
+            json!({ "error": { "message": "ask for answer, latex, table, swizzle, gallery or functions" } })
         }
     };
     response.to_string()
@@ -49,6 +51,16 @@ fn full_answer(expression: &str, request: &Json) -> Json {
     let mut calculator = Calculator::new(expression, question.options).explaining();
     let Ok(value) = calculator.evaluate() else {
         return response;
+    };
+    if let Value::Tiled(tiled) = &value {
+        let tile = request["tile"].as_str().unwrap_or_default();
+        response["tiled"] = or_error(caught(|| tiled_cells(tiled, tile)));
+        return response;
+    }
+    // The picture of a TMA box is that of its elements in shared memory.
+    let value = match value {
+        Value::TmaBox(boxes) => boxes.shared().clone(),
+        value => value,
     };
     if let (Value::Symbolic(_), Err(refusal)) = (&value, value.layout()) {
         response["cells"] = or_error(Err(refusal));
@@ -92,6 +104,23 @@ fn full_answer(expression: &str, request: &Json) -> Json {
 
 fn or_error(result: Result<Json, Refusal>) -> Json {
     result.unwrap_or_else(|refusal| json!({ "error": refusal_json(&refusal) }))
+}
+
+/// The swizzle that an access to shared memory wants, and what it costs then.
+fn swizzle(expression: &str, request: &Json) -> Json {
+    let bits = request["bits"].as_i64().unwrap_or(32);
+    let found = caught(|| {
+        let value = Calculator::new(expression, options(request)).evaluate()?;
+        let swizzle = find_swizzle(std::slice::from_ref(&value), bits)?;
+        let swizzled = swizzled(swizzle, &value)?;
+        let cost = banks(&swizzled, bits)?;
+        Ok(json!({
+            "swizzle": swizzle.to_string(),
+            "expression": swizzled.to_string(),
+            "text": cost.to_string(),
+        }))
+    });
+    or_error(found)
 }
 
 /// The text of a picture, under a name.

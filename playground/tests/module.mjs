@@ -8,6 +8,7 @@ import { createRequire } from "node:module";
 
 const { Calculator } = createRequire(import.meta.url)("../web/calculator.js");
 const { gridSvg, layoutGrid } = createRequire(import.meta.url)("../web/picture.js");
+const { cellsOf, elementText, tilesOf } = createRequire(import.meta.url)("../web/threads.js");
 
 const calculator = await Calculator.of(readFileSync(process.argv[2]));
 const ask = (expression, more = {}) => calculator.ask({ ask: "answer", expression, ...more });
@@ -41,13 +42,46 @@ assert.ok(examples.length > 40);
 for (const { expression, tile, title } of examples) {
   const answer = ask(expression, tile ? { tile } : {});
   assert.ok(answer.value, `${title}: ${answer.error?.message}`);
-  if (!tile) continue;
+  if (answer.tiled) {
+    const { message, tiles } = tilesOf(answer);
+    assert.equal(message, undefined, title);
+    assert.ok(tiles.every((it) => it.shared || it.holders.every((holders) => holders.length > 0)), title);
+  }
+  if (!tile || answer.tiled) continue;
   assert.ok(!answer.thread_values.error, `${title}: ${answer.thread_values.error?.message}`);
   assert.ok(answer.thread_values.holders.every((holders) => holders.length > 0), title);
 }
 assert.ok(calculator.ask({ ask: "latex", expression: "(4,2)" }).latex.includes("tikzpicture"));
 assert.ok(calculator.ask({ ask: "functions" }).functions.every(({ meaning }) => meaning));
 assert.ok(calculator.ask({ ask: "nothing" }).error);
+
+// A thread's elements in all operands of a product: A and B are shared by the warps of a row and of a column.
+const mma = tilesOf(ask("TiledMma<Mma16816<bf16>, L!((2, 2):(1, 2))>", { tile: "(64,64,32)" }));
+assert.deepEqual(mma.tiles.map(({ name, rows, columns }) => [name, rows, columns]), [["A", 64, 32], ["B", 64, 32], ["C", 64, 64]]);
+assert.deepEqual(mma.tiles.map((tile) => cellsOf(tile, 70).length), [32, 32, 32]);
+assert.deepEqual(cellsOf(mma.tiles[0], 70), cellsOf(mma.tiles[0], 6));
+assert.equal(elementText(mma.tiles[2], mma.tiles, 64 + 12), "C (1,12): T70V0. Thread 70 has 32 of A, 32 of B, 32 of C.");
+assert.equal(elementText(mma.tiles[0], mma.tiles, 0), "A (0,0): T0V0, T64V0. Thread 0 has 32 of A, 32 of B, 32 of C.");
+assert.ok(tilesOf(ask("TiledMma<Mma16816<bf16>, L!((2, 2):(1, 2))>", { tile: "(48,64,32)" })).message.includes("do not divide"));
+const wgmma = tilesOf(ask("Wgmma<16, bf16>"));
+assert.deepEqual(wgmma.tiles.map(({ shared }) => shared), [true, true, false]);
+
+// A box of TMA is legal, or has its reasons. Its picture is the box in shared memory.
+const box = ask("tma_box((256,128):(128,1), (8,64), 16, 128)");
+assert.equal(box.value.tma.legal, true);
+assert.deepEqual([box.cells.rows, box.cells.columns, box.cells.texts[64]], [8, 64, "72"]);
+assert.equal(box.unswizzled.texts[64], "64");
+const bad = ask("tma_box((64,127):(127,1), (8,80), 16, 128)").value.tma;
+assert.deepEqual(bad.reasons.map(({ found }) => found), [
+  "its rows are 254 bytes apart",
+  "a line of the box has 160 bytes, and the swizzle spans 128",
+]);
+
+// The swizzle of an access.
+const found = calculator.ask({ ask: "swizzle", expression: "a = 32:32; a", bits: 32 });
+assert.equal(found.swizzle, "Sw<5,0,5>");
+assert.ok(found.text.startsWith("no bank conflicts"));
+assert.equal(ask(found.expression, { bits: 32 }).banks.worst, 1);
 
 // From a key to the picture's text, for 64×64 cells.
 const times = Array.from({ length: 20 }, () => {

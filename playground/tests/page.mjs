@@ -171,6 +171,77 @@ const tests = {
     assert.equal(await read(fills), 4);
   },
 
+  async "pointing at an element outlines its thread in A, B and C"() {
+    await open();
+    await type("TiledMma<Mma16816<bf16>, L!((2, 2):(1, 2))>");
+    assert.equal(await read("state.view"), "threads");
+    const figures = await read(`[...document.querySelectorAll("#threads-picture figure")].map((figure) => {
+      const { rows, columns } = figure.querySelector("svg").dataset;
+      return [figure.textContent.slice(0, 1), +rows, +columns];
+    })`);
+    assert.deepEqual(figures, [["A", 32, 16], ["B", 16, 16], ["C", 32, 16]]);
+    const tops = await read("[...document.querySelectorAll('#threads-picture svg')].map((svg) => svg.getBoundingClientRect().top)");
+    assert.ok(tops.every((top) => top === tops[0]), `side by side: ${tops}`);
+    // Row 1, column 12 of C: thread 70 has it as its first value.
+    const { x, y } = await read(`(() => {
+      const svg = document.querySelectorAll("#threads-picture svg")[2];
+      svg.scrollIntoView({ block: "start" });
+      const [box, at] = [svg.getBoundingClientRect(), svg.dataset];
+      const scale = box.width / svg.getAttribute("width");
+      return { x: box.x + scale * (+at.left + 12.5 * at.width), y: box.y + scale * (+at.top + 1.5 * at.height) };
+    })()`);
+    await call("Input.dispatchMouseEvent", { type: "mouseMoved", x, y });
+    await until("document.getElementById('threads-hover').textContent.startsWith('C (1,12): T70V0')");
+    const outlined = "[...document.querySelectorAll('#threads-picture .held')].map((it) => it.getAttribute('d').split('M').length - 1)";
+    assert.deepEqual(await read(outlined), [8, 4, 4]);
+    assert.equal(await shown("threads-hover"), "C (1,12): T70V0. Thread 70 has 8 of A, 4 of B, 4 of C.");
+    for (const kind of ["mousePressed", "mouseReleased"]) {
+      await call("Input.dispatchMouseEvent", { type: kind, x, y, button: "left", clickCount: 1 });
+    }
+    assert.equal(await shown("thread"), "thread 70");
+    const hash = await read("location.hash");
+    assert.ok(hash.endsWith("&view=threads&thread=70"), hash);
+    await open(hash);
+    assert.equal(await shown("threads-hover"), "Thread 70 has 8 of A, 4 of B, 4 of C.");
+    const coloured = "[...document.querySelectorAll('#threads-picture figure')].map((figure) => [...figure.querySelectorAll('.cells')]" +
+      ".filter((path) => path.getAttribute('fill').startsWith('hsl')).map((path) => path.getAttribute('d')).join('').split('M').length - 1)";
+    assert.deepEqual(await read(coloured), [8, 4, 4]);
+    await screenshot("mma");
+    // The page goes back to the layout of what comes next.
+    await open();
+    await type("Wgmma<16, bf16>");
+    assert.equal(await read("state.view"), "threads");
+    await type("(4,2):(2,1)");
+    assert.equal(await read("state.view"), "layout");
+  },
+
+  async "a tiled copy is shown for a larger tile"() {
+    await open("#e=" + encodeURIComponent("TiledCopy<CpAsync<8>, L!((32, 4):(4, 1)), L!((1, 8):(0, 1))>") + "&tile=(64,32)&view=threads&thread=5");
+    assert.equal(await cells("threads-picture"), 64 * 32);
+    assert.equal(await shown("threads-hover"), "Thread 5 has 16 of source and destination.");
+    await read("byId('tile').value = '(48,32)'; update()");
+    assert.ok((await shown("threads-picture")).includes("do not divide a tile (48,32)"));
+  },
+
+  async "a box of TMA is legal, or has its reasons"() {
+    await open();
+    await type("tma_box((256,128):(128,1), (8,64), 16, 128)");
+    assert.ok((await shown("result")).startsWith("Legal: a tensor map of 256 × 128 elements of 2 bytes in boxes of 8 × 64"));
+    assert.equal(await read("document.querySelectorAll('#layout-picture svg').length"), 2);
+    await screenshot("tma");
+    await type("tma_box((64,127):(127,1), (8,80), 16, 128)");
+    const reasons = await read("[...document.querySelectorAll('#result li b')].map((it) => it.textContent)");
+    assert.deepEqual(reasons, ["its rows are 254 bytes apart", "a line of the box has 160 bytes, and the swizzle spans 128"]);
+  },
+
+  async "the swizzle of an access is found and used"() {
+    await open("#e=" + encodeURIComponent("32:32") + "&view=banks");
+    assert.ok((await shown("analysis")).includes("Sw<5,0,5> no bank conflicts"));
+    await read("document.querySelector('#analysis button').click()");
+    assert.equal(await read("byId('editor').value"), "Sw<5,0,5> o _0 o 32:32");
+    assert.ok(!(await shown("analysis")).includes("fewest"));
+  },
+
   async "symbols have an answer"() {
     await open();
     await type("zipped_divide((M,K):(K,_1), <_128,_64>)");
@@ -232,13 +303,19 @@ const tests = {
   },
 
   async "it fits a phone, light and dark"() {
-    const example = "#e=" + encodeURIComponent("zipped_divide((_8,_6):(_1,_8), <_4,_2>)");
+    const examples = {
+      layout: "zipped_divide((_8,_6):(_1,_8), <_4,_2>)",
+      product: "TiledMma<Mma16816<bf16>, L!((2, 2):(1, 2))>",
+      box: "tma_box((64,127):(127,1), (8,80), 16, 128)",
+    };
     for (const [scheme, width] of [["light", 1280], ["dark", 1280], ["light", 390], ["dark", 390]]) {
       await size(width, 850, width < 600);
       await call("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
-      await open(example);
-      assert.ok(await read("document.documentElement.scrollWidth <= innerWidth"), `${width} pixels`);
-      await screenshot(`${scheme}-${width}`);
+      for (const [name, example] of Object.entries(examples)) {
+        await open("#e=" + encodeURIComponent(example));
+        assert.ok(await read("document.documentElement.scrollWidth <= innerWidth"), `${name}: ${width} pixels`);
+        await screenshot(`${name}-${scheme}-${width}`);
+      }
     }
   },
 };

@@ -83,6 +83,7 @@ function gridSvg(cells, label) {
     if (ends > 0) parts.push(`<path d="M${x} ${top}V${top + rows * height}" stroke-width="${1 + ends}"/>`);
   });
   parts.push(`<rect class="chosen" width="${width}" height="${height}" stroke="var(--accent)" stroke-width="3" visibility="hidden"/>`);
+  parts.push(`<path class="held" stroke="var(--accent)" stroke-width="3" d=""/>`);
   parts.push("</g></svg>");
   return parts.join("");
 }
@@ -114,12 +115,13 @@ function backgrounds({ rows, columns, fills }, left, top, width, height) {
   ];
 }
 
-/** The cell of a picture at a place of the window, or null. */
+/** The cell of a picture at a place of the window, or null. The picture may be smaller than its own size. */
 function cellAt(svg, clientX, clientY) {
   const { rows, columns, left, top, width, height } = svg.dataset;
-  const { x, y } = svg.getBoundingClientRect();
-  const column = Math.floor((clientX - x - left) / width);
-  const row = Math.floor((clientY - y - top) / height);
+  const box = svg.getBoundingClientRect();
+  const scale = box.width / Number(svg.getAttribute("width"));
+  const column = Math.floor(((clientX - box.x) / scale - left) / width);
+  const row = Math.floor(((clientY - box.y) / scale - top) / height);
   const inside = column >= 0 && column < columns && row >= 0 && row < rows;
   return inside ? row * columns + column : null;
 }
@@ -130,20 +132,6 @@ function layoutGrid(cells, color) {
     ...cells,
     lines: cells.texts.map((text) => [text]),
     fills: cells.groups.map((group) => fillOf(group, color)),
-  };
-}
-
-/** The cells of a tile for `gridSvg`: all holders of each, those of one thread or value coloured by thread or value. */
-function threadGrid(cells, thread, value, by) {
-  const shown = ([t, v]) => (thread === null || t === thread) && (value === null || v === value);
-  return {
-    ...cells,
-    lines: cells.holders.map((holders) => holders.map(([t, v]) => `T${t}V${v}`)),
-    fills: cells.holders.map((holders) => {
-      const holder = holders.find(shown);
-      if (!holder) return "var(--paper)";
-      return fillOf(by === "thread" ? holder[0] : holder[1], "thread");
-    }),
   };
 }
 
@@ -160,4 +148,18 @@ function standalone(svg) {
   return text.replace(/calc\(([\d.]+)% - (\d+) \* (-?[\d.]+)%\)/g, (_, base, group, step) => `${base - group * step}%`);
 }
 
-if (typeof module !== "undefined") module.exports = { escaped, fillOf, gridSvg, layoutGrid, threadGrid };
+/** Pictures side by side as one SVG to be saved. */
+function together(svgs) {
+  let [left, height] = [0, 0];
+  const parts = svgs.map((svg) => {
+    const text = standalone(svg).replace("<svg ", `<svg x="${left}" `);
+    left += Number(svg.getAttribute("width")) + 2 * CHARACTER;
+    height = Math.max(height, Number(svg.getAttribute("height")));
+    return text;
+  });
+  const width = left - 2 * CHARACTER;
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}">` +
+    `${parts.join("")}</svg>`;
+}
+
+if (typeof module !== "undefined") module.exports = { escaped, fillOf, gridSvg, layoutGrid };

@@ -15,7 +15,11 @@ const state = {
   chosen: null,
   thread: null,
   value: null,
+  /** The tiles of the threads' view. */
+  tiles: [],
   view: "layout",
+  /** Whether the page went to the threads' view on its own, because a tiled operation has no other picture. */
+  wentToThreads: false,
 };
 
 /** Whether the colours tell the thread or the value, which is so in the tile's picture only. */
@@ -40,6 +44,7 @@ function update() {
   const begin = performance.now();
   state.step = null;
   state.answer = state.calculator.ask(request(byId("editor").value));
+  goToPicture();
   showResult();
   showPicture(state.answer);
   showThreads();
@@ -48,6 +53,17 @@ function update() {
   showCode();
   remember();
   document.documentElement.dataset.took = (performance.now() - begin).toFixed(1);
+}
+
+/** Goes to the view that has a picture: the threads' for a tiled operation, and back for what comes after it. */
+function goToPicture() {
+  const isTiled = Boolean(state.answer.tiled);
+  if (isTiled && state.view === "layout") {
+    openView("threads");
+    state.wentToThreads = true;
+  } else if (!isTiled && !state.answer.error && state.wentToThreads) {
+    openView("layout");
+  }
 }
 
 function showResult() {
@@ -61,6 +77,10 @@ function showResult() {
     return;
   }
   underline(editor, null);
+  if (answer.value.tma) {
+    showVerdict(answer.value.tma);
+    return;
+  }
   result.textContent = answer.value.text;
   if (answer.hint) {
     const hint = document.createElement("div");
@@ -68,6 +88,18 @@ function showResult() {
     hint.textContent = `Hint: ${answer.hint.replace(" (--static)", "")}`;
     result.append(hint);
   }
+}
+
+/** Whether TMA can move a box, or the reasons why not. */
+function showVerdict({ asked, legal, reasons, shared }) {
+  const all = reasons.map(({ found, fix }) => `<li><b>${escaped(found)}</b>; ${escaped(fix)}</li>`);
+  byId("result").innerHTML = `<div class="verdict"><b class="${legal ? "legal" : "illegal"}">` +
+    `${legal ? "Legal" : "Not legal"}</b>: ${escaped(asked)}<ul>${all.join("")}</ul></div>`;
+  const use = document.createElement("button");
+  use.textContent = shared;
+  use.title = "open this layout";
+  use.addEventListener("click", () => openExpression(shared));
+  byId("result").firstChild.append("A box in shared memory: ", use);
 }
 
 /** A message with the line of the mistake, and a mark under the column. */
@@ -142,20 +174,50 @@ function moveChosen(event) {
 
 function showThreads() {
   const picture = byId("threads-picture");
-  const tile = state.answer.thread_values;
+  const shown = tilesOf(state.answer);
+  state.tiles = shown.tiles ?? [];
   picture.textContent = "";
   byId("threads-hover").textContent = "";
-  if (!tile || tile.error) {
-    const message = tile?.error.message ?? "Give a layout (thread, value), and the tile's shape above.";
-    picture.textContent = message;
+  if (shown.message) {
+    picture.textContent = state.answer.error ? "" : shown.message;
     return;
   }
-  if (state.thread !== null && state.thread >= tile.threads) state.thread = null;
-  if (state.value !== null && state.value >= tile.values) state.value = null;
+  if (state.thread !== null && state.thread >= shown.threads) state.thread = null;
+  if (state.value !== null && state.value >= shown.values) state.value = null;
   byId("thread").textContent = state.thread === null ? "all threads" : `thread ${state.thread}`;
   byId("value").textContent = state.value === null ? "all values" : `value ${state.value}`;
-  picture.innerHTML = gridSvg(threadGrid(tile, state.thread, state.value, tileColor()), "threads and values of the tile");
-  byId("threads-hover").textContent = `${tile.threads} threads with ${tile.values} values each`;
+  picture.innerHTML = state.tiles.map((tile, number) => tileFigure(tile, number, state, tileColor())).join("");
+  tellThreads(shown);
+}
+
+/** Says how many elements a thread has: the chosen one, or each. */
+function tellThreads({ threads, values }) {
+  const counts = countsOf(state.tiles, state.thread ?? 0).join(", ");
+  byId("threads-hover").textContent = state.answer.thread_values
+    ? `${threads} threads with ${values} values each`
+    : state.thread === null ? `${threads} threads, each with ${counts}. Point at an element: its thread is outlined.`
+    : `Thread ${state.thread} has ${counts}.`;
+}
+
+/** Outlines the elements of the thread that holds the element under the pointer, in all tiles. */
+function pointAtElement(event) {
+  const picture = byId("threads-picture");
+  const found = elementAt(picture, event.clientX, event.clientY);
+  const tile = state.tiles[found?.tile];
+  outlineThread(picture, state.tiles, tile?.holders[found.cell][0]?.[0] ?? null);
+  if (tile) byId("threads-hover").textContent = elementText(tile, state.tiles, found.cell);
+}
+
+/** Chooses the thread that holds the element under the pointer, or all threads if it is chosen. */
+function chooseThread(event) {
+  const found = elementAt(byId("threads-picture"), event.clientX, event.clientY);
+  const holders = state.tiles[found?.tile]?.holders[found.cell];
+  if (!holders?.length) return;
+  const isChosen = holders.some(([thread]) => thread === state.thread);
+  state.thread = isChosen ? null : holders[0][0];
+  showThreads();
+  pointAtElement(event);
+  remember();
 }
 
 /** What the tile's colours tell: the thread, or the value if one thread is shown. */
@@ -165,9 +227,9 @@ function tileColor() {
 
 /** Steps through threads or values: all, 0, 1, … */
 function stepThrough(name, by) {
-  const tile = state.answer.thread_values;
-  if (!tile || tile.error) return;
-  const count = name === "thread" ? tile.threads : tile.values;
+  const shown = tilesOf(state.answer);
+  if (shown.message) return;
+  const count = name === "thread" ? shown.threads : shown.values;
   const next = (state[name] ?? -1) + by;
   state[name] = next < 0 || next >= count ? null : next;
   showThreads();
@@ -192,6 +254,22 @@ function showAnalysis() {
     list.append(term, text);
   }
   showBanks(answer.banks);
+  showSwizzle(answer.banks);
+}
+
+/** The swizzle that an access with conflicts wants. */
+function showSwizzle(banks) {
+  if (state.view !== "banks" || !(banks?.worst > 1)) return;
+  const { swizzle, expression, text } = state.calculator.ask(request(byId("editor").value, { ask: "swizzle" }));
+  if (!swizzle) return;
+  const [term, meaning] = [document.createElement("dt"), document.createElement("dd")];
+  term.textContent = "The swizzle with the fewest conflicts";
+  const use = document.createElement("button");
+  use.textContent = swizzle;
+  use.title = "use this swizzle";
+  use.addEventListener("click", () => openExpression(expression));
+  meaning.append(use, ` ${text}`);
+  byId("analysis").append(term, meaning);
 }
 
 /** The bank of each lane of the first access. */
@@ -294,9 +372,11 @@ function save(name, type, text) {
 }
 
 function saveSvg() {
-  const shown = state.view === "threads" || byId("tile").value ? "threads-picture" : "layout-picture";
-  const svg = byId(shown).querySelector("svg") ?? byId("layout-picture").querySelector("svg");
-  if (svg) save("layout.svg", "image/svg+xml", standalone(svg));
+  const shown = state.answer.tiled || state.view === "threads" || byId("tile").value ? "threads-picture" : "layout-picture";
+  const threads = [...byId(shown).querySelectorAll("svg")];
+  const svg = byId("layout-picture").querySelector("svg");
+  if (shown === "threads-picture" && threads.length) save("layout.svg", "image/svg+xml", together(threads));
+  else if (svg) save("layout.svg", "image/svg+xml", standalone(svg));
 }
 
 function saveLatex() {
@@ -317,6 +397,7 @@ async function copyLink() {
 /** Shows a view. */
 function openView(view) {
   state.view = view;
+  state.wentToThreads = false;
   for (const name of VIEWS) {
     const tab = byId(`tab-${name}`);
     tab.setAttribute("aria-selected", String(name === view));
@@ -382,6 +463,12 @@ function openExample(example) {
   update();
 }
 
+/** Shows another expression, in the same view. */
+function openExpression(expression) {
+  byId("editor").value = expression;
+  update();
+}
+
 function showFunctions() {
   const list = byId("functions");
   for (const { signature, meaning } of state.calculator.ask({ ask: "functions" }).functions) {
@@ -426,10 +513,19 @@ function listen() {
     });
   }
   picture.addEventListener("keydown", moveChosen);
+  const threads = byId("threads-picture");
+  threads.addEventListener("pointermove", pointAtElement);
+  threads.addEventListener("pointerdown", chooseThread);
+  threads.addEventListener("pointerleave", () => {
+    outlineThread(threads, state.tiles, null);
+    const shown = tilesOf(state.answer);
+    if (!shown.message) tellThreads(shown);
+  });
   for (const name of ["thread", "value"]) {
     byId(`${name}-less`).addEventListener("click", () => stepThrough(name, -1));
     byId(`${name}-more`).addEventListener("click", () => stepThrough(name, 1));
   }
+  byId("fit").addEventListener("input", () => threads.classList.toggle("fit", byId("fit").checked));
   byId("save-svg").addEventListener("click", saveSvg);
   byId("save-latex").addEventListener("click", saveLatex);
   byId("copy-link").addEventListener("click", copyLink);

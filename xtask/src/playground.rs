@@ -47,7 +47,7 @@ fn page(module: &[u8]) -> Result<String, String> {
         "<link rel=\"stylesheet\" href=\"style.css\">",
         &style,
     )?;
-    for name in ["calculator.js", "picture.js", "playground.js"] {
+    for name in ["calculator.js", "picture.js", "threads.js", "playground.js"] {
         let mut script = source(name)?;
         if name == "playground.js" {
             script = format!("const CALCULATOR = \"{}\";\n{script}", base64(module));

@@ -3,6 +3,7 @@
 use cutlet_layout_core::Swizzle;
 
 use super::access::Warp;
+use crate::compose::compose;
 use crate::refusal::Refusal;
 use crate::value::Value;
 
@@ -35,6 +36,14 @@ pub fn find_swizzle(accesses: &[Value], bits: i64) -> Result<Swizzle, Refusal> {
         }
     }
     Ok(best)
+}
+
+/// An access whose indices are swizzled.
+///
+/// # Errors
+/// If the access is no layout.
+pub fn swizzled(swizzle: Swizzle, access: &Value) -> Result<Value, Refusal> {
+    compose(&swizzle.into(), access)
 }
 
 /// The swizzles that change the bank: their targets are bits of the bank, above the elements that are accessed at once,

@@ -6,7 +6,9 @@ use super::table::rule;
 use super::{centred, width_of};
 use crate::error::tri;
 use crate::text::Text;
-use crate::{ErrorKind, IntTuple, Layout, LayoutError, try_composition, try_right_inverse};
+use crate::{
+    ErrorKind, IntTuple, Layout, LayoutError, filter_zeros, try_composition, try_right_inverse,
+};
 
 /// A thread-value layout over a tile, ready to be drawn.
 ///
@@ -16,6 +18,8 @@ use crate::{ErrorKind, IntTuple, Layout, LayoutError, try_composition, try_right
 pub struct ThreadValues {
     layout: Layout,
     to_element: Layout,
+    /// From elements to the first (thread, value) that holds each, if no other value of that thread and no thread but
+    /// those with all the same elements do.
     to_owner: Option<Layout>,
     rows: i64,
     columns: i64,
@@ -43,8 +47,14 @@ impl ThreadValues {
             return Err(refused(layout, tile, why));
         }
         let (rows, columns) = (tile.mode(0).size(), tile.mode(1).size());
+        let different = filter_zeros(&to_element.mode(0)).size();
         let to_owner = match try_right_inverse(&to_element) {
-            Ok(inverse) if inverse.size() == rows * columns => Some(inverse),
+            Ok(inverse)
+                if inverse.size() == rows * columns
+                    && different * to_element.mode(1).size() == rows * columns =>
+            {
+                Some(inverse)
+            }
             _ => None,
         };
         Ok(ThreadValues {
@@ -92,16 +102,17 @@ impl ThreadValues {
     /// ```
     pub fn holders(&self, row: i64, column: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
         let position = row + column * self.rows;
-        let size = self.to_element.size();
-        // As many coordinates as elements: each element has one holder, which the inverse tells.
-        let only = match &self.to_owner {
-            Some(inverse) if size == self.rows * self.columns => Some(inverse.at(position)),
-            _ => None,
+        let first = self.to_owner.map(|to_owner| to_owner.at(position));
+        // With a first holder, the others are the threads that begin where its thread does.
+        let (searched, wanted) = match first {
+            Some(first) => (
+                first..first - first % self.threads() + self.threads(),
+                self.to_element.at(first),
+            ),
+            None => (0..self.to_element.size(), position),
         };
-        let searched = if only.is_some() { 0..0 } else { 0..size };
-        let found = searched.filter(move |&c| self.to_element.at(c) == position);
-        let split = |c| (c % self.threads(), c / self.threads());
-        only.into_iter().chain(found).map(split)
+        let found = searched.filter(move |&c| self.to_element.at(c) == wanted);
+        found.map(|c| (c % self.threads(), c / self.threads()))
     }
 }
 
