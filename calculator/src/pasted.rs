@@ -89,6 +89,7 @@ pub(crate) fn is_type(name: &str) -> bool {
             | "ComposedLayout"
             | "ScaledBasis"
             | "E"
+            | "Tv"
             | "TiledMma"
             | "TiledCopy"
     )
@@ -123,6 +124,11 @@ pub(crate) fn of_type(name: &str, arguments: Vec<Value>) -> Result<Value, Refusa
         ("ComposedLayout", [inner, offset, outer]) => composed(inner, offset, outer),
         ("ScaledBasis", [value, directions @ ..]) if !directions.is_empty() => {
             along(value.int()?, directions)
+        }
+        // The third is the width of an access, which the layout does not have.
+        ("Tv", [threads, values] | [threads, values, _]) => {
+            let both = [threads.layout()?, values.layout()?];
+            Ok(Value::Layout(Layout::try_concat(&both)?))
         }
         ("TiledMma", [atom, warps]) => tiled::mma(atom, warps, None),
         ("TiledMma", [atom, warps, order]) => tiled::mma(atom, warps, Some(order)),
@@ -165,6 +171,7 @@ fn wrong_count(name: &str, count: usize) -> Refusal {
         "ComposedLayout" => "an inner transform, an offset and a layout",
         "ScaledBasis" => "a factor and a direction: ScaledBasis<_1,0>",
         "E" => "a direction: E<0>",
+        "Tv" => "a layout of threads and one of values",
         "TiledMma" => "an instruction, a layout of warps and perhaps a permutation",
         "TiledCopy" => "an instruction, a layout of threads and one of values",
         _ => "bits, base and shift: Swizzle<3,4,3>",

@@ -176,7 +176,7 @@ pub fn holders(value: &Value, tile: &str) -> Result<Vec<Holders>, Refusal> {
     };
     let mut all = Vec::new();
     for operand in tiled.operands(extents_of(tile)?.as_ref())? {
-        few_enough(operand.layout.size())?;
+        few_enough(operand.tile.size())?;
         if !operand.is_shared_by_all() {
             let threads = ThreadValues::new(&operand.layout, &operand.tile)?;
             all.push(Holders {

@@ -99,19 +99,16 @@ impl TmaBox {
 
 impl fmt::Display for TmaBox {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.reasons.is_empty() {
-            return write!(
-                f,
-                "legal: {}; a box is {} in shared memory",
-                self.asked(),
-                self.shared
-            );
+        let verdict = if self.reasons.is_empty() {
+            "legal"
+        } else {
+            "not legal"
+        };
+        write!(f, "{verdict}: {}", self.asked())?;
+        for Reason { found, fix } in &self.reasons {
+            write!(f, "\n- {found}; {fix}")?;
         }
-        write!(f, "not legal: {}", self.asked())?;
-        for (i, Reason { found, fix }) in self.reasons.iter().enumerate() {
-            write!(f, "{}{found}; {fix}", if i > 0 { " | " } else { ": " })?;
-        }
-        Ok(())
+        write!(f, "\na box in shared memory: {}", self.shared)
     }
 }
 

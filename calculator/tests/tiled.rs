@@ -100,6 +100,27 @@ fn a_tiled_mma_has_the_layouts_of_layout_core() {
 }
 
 #[test]
+fn types_of_rust_are_layouts() {
+    check(&[
+        ("L!((2, 4):(1@0, 1@1))", "(_2,_4):(_1@0,_1@1)"),
+        (
+            "Tv<L!((32, 4):(1@1, 1@0)), L!(8:32@1)>",
+            "((_32,_4),_8):((_1@1,_1@0),_32@1)",
+        ),
+        ("Tv<L!(256:8@1), L!(8:1@1), 8>", "(_256,_8):(_8@1,_1@1)"),
+        (
+            "L!(4:1",
+            "error: column 7: expected `)`, but the expression ends",
+        ),
+        ("L!(_8{})", "_8:_1"),
+        (
+            "Tv<8:1>",
+            "error: column 1: `Tv` takes a layout of threads and one of values; here are 1 arguments",
+        ),
+    ]);
+}
+
+#[test]
 fn a_tile_is_covered_by_repetitions() {
     let mma = tiled("make_tiled_mma(Mma16816<bf16>, (2,2))");
     let operands = mma.operands(Some(&IntTuple::from((64, 32, 32)))).unwrap();
@@ -179,48 +200,52 @@ fn boxes_of_tma_are_legal_or_say_why_not() {
     check(&[
         (
             "tma_box((64,128):(128,1), (64,64), 16, 128)",
-            "legal: a tensor map of 64 × 128 elements of 2 bytes in boxes of 64 × 64 with a swizzle of 128 bytes; \
-             a box is Sw<3,3,3> o 0 o (_64,_64):(_64,_1) in shared memory",
+            "legal: a tensor map of 64 × 128 elements of 2 bytes in boxes of 64 × 64 with a swizzle of 128 bytes\n\
+             a box in shared memory: Sw<3,3,3> o 0 o (_64,_64):(_64,_1)",
         ),
         // The same tensor by columns, and a swizzle of elements.
         (
             "tma_box((128,64):(1,128), (64,64), 16, Sw<3,3,3>)",
-            "legal: a tensor map of 64 × 128 elements of 2 bytes in boxes of 64 × 64 with a swizzle of 128 bytes; \
-             a box is Sw<3,3,3> o 0 o (_64,_64):(_1,_64) in shared memory",
+            "legal: a tensor map of 64 × 128 elements of 2 bytes in boxes of 64 × 64 with a swizzle of 128 bytes\n\
+             a box in shared memory: Sw<3,3,3> o 0 o (_64,_64):(_1,_64)",
         ),
         (
             "tma_box((64,127):(127,1), (64,257), 16, 128)",
-            "not legal: a tensor map of 64 × 127 elements of 2 bytes in boxes of 64 × 257 with a swizzle of 128 bytes: \
-             its rows are 254 bytes apart; TMA needs multiples of 16 bytes: use a kernel that loads without TMA, \
-             or copy the tensor to aligned rows | \
-             the box has 257 elements along dimension 0; \
-             use boxes of 1 to 256 elements in each direction, several for a larger tile | \
-             a line of the box has 514 bytes, and the swizzle spans 128; \
-             use lines of a multiple of 16 bytes, or of 32, 64 or 128 with a swizzle of that span",
+            "not legal: a tensor map of 64 × 127 elements of 2 bytes in boxes of 64 × 257 with a swizzle of 128 bytes\n\
+             - its rows are 254 bytes apart; TMA needs multiples of 16 bytes: use a kernel that loads without TMA, \
+             or copy the tensor to aligned rows\n\
+             - the box has 257 elements along dimension 0; \
+             use boxes of 1 to 256 elements in each direction, several for a larger tile\n\
+             - a line of the box has 514 bytes, and the swizzle spans 128; \
+             use lines of a multiple of 16 bytes, or of 32, 64 or 128 with a swizzle of that span\n\
+             a box in shared memory: Sw<3,3,3> o 0 o (_64,_257):(_257,_1)",
         ),
         // A part of a tensor that begins at an address that is not aligned.
         (
             "tma_box(local_tile((64,128):(128,1), (64,4), (0,1)), (64,4), 16)",
-            "not legal: a tensor map of 64 × 4 elements of 2 bytes in boxes of 64 × 4: \
-             its address is 0x8; TMA needs multiples of 16 bytes: use a kernel that loads without TMA, \
-             or copy the tensor to aligned rows | \
-             a line of the box has 8 bytes; \
-             use lines of a multiple of 16 bytes, or of 32, 64 or 128 with a swizzle of that span",
+            "not legal: a tensor map of 64 × 4 elements of 2 bytes in boxes of 64 × 4\n\
+             - its address is 0x8; TMA needs multiples of 16 bytes: use a kernel that loads without TMA, \
+             or copy the tensor to aligned rows\n\
+             - a line of the box has 8 bytes; \
+             use lines of a multiple of 16 bytes, or of 32, 64 or 128 with a swizzle of that span\n\
+             a box in shared memory: (_64,_4):(_4,_1)",
         ),
         (
             "tma_box((64,64):(128,2), <32:2,8>, 32)",
-            "not legal: a tensor map of 64 × 64 elements of 4 bytes in boxes of 8 × 32: \
-             no dimension of (64,64):(128,2) has consecutive elements; \
-             TMA moves lines of consecutive elements: give one dimension the stride 1 | \
-             its rows are 8 bytes apart; TMA needs multiples of 16 bytes: use a kernel that loads without TMA, \
-             or copy the tensor to aligned rows | \
-             the box has an element stride of 2 along mode 0; \
-             use element strides of 1, and a tensor with larger strides and smaller extents",
+            "not legal: a tensor map of 64 × 64 elements of 4 bytes in boxes of 8 × 32\n\
+             - no dimension of (64,64):(128,2) has consecutive elements; \
+             TMA moves lines of consecutive elements: give one dimension the stride 1\n\
+             - its rows are 8 bytes apart; TMA needs multiples of 16 bytes: use a kernel that loads without TMA, \
+             or copy the tensor to aligned rows\n\
+             - the box has an element stride of 2 along mode 0; \
+             use element strides of 1, and a tensor with larger strides and smaller extents\n\
+             a box in shared memory: (_32,_8):(_1,_32)",
         ),
         (
             "tma_box((2,2,2,2,2,32):(512,256,128,64,32,1), (1,1,1,1,1,32), 32)",
-            "not legal: a tensor map of 2 × 2 × 2 × 2 × 32 elements of 4 bytes in boxes of 1 × 1 × 1 × 1 × 32: \
-             the tensor has 6 dimensions; TMA moves tensors of up to 5: merge dimensions, or make a map of each part",
+            "not legal: a tensor map of 2 × 2 × 2 × 2 × 32 elements of 4 bytes in boxes of 1 × 1 × 1 × 1 × 32\n\
+             - the tensor has 6 dimensions; TMA moves tensors of up to 5: merge dimensions, or make a map of each part\n\
+             a box in shared memory: (_1,_1,_1,_1,_1,_32):(_32,_32,_32,_32,_32,_1)",
         ),
         (
             "tma_box((64,64):(64,1), (64,64), 12)",

@@ -239,7 +239,9 @@ fn answer_lines(
             Ok(text) => {
                 let mut calculator = Calculator::new(text.trim_end(), args.options());
                 match calculator.evaluate() {
-                    Ok(value) => writeln!(answers, "{}", calculator.shown(&value))?,
+                    Ok(value) => {
+                        writeln!(answers, "{}", calculator.shown(&value).replace('\n', " "))?;
+                    }
                     Err(refusal) => writeln!(answers, "error: {}", one_line(&refusal))?,
                 }
             }

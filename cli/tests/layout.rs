@@ -478,6 +478,56 @@ fn thread_value_layouts_name_their_threads() {
 }
 
 #[test]
+fn tiled_operations_have_a_picture_for_each_operand() {
+    let mma = "TiledMma<Mma16816<bf16>, L!((2, 2):(1, 2))>";
+    let tables = printed(&[mma, "--tv=(64,32,16)"]);
+    for title in ["over (64,16)", "over (32,16)", "over (64,32)"] {
+        assert_eq!(tables.matches(title).count(), 1, "{title}: {tables}");
+    }
+    // The columns 12 and 13 of row 1 of C are the first two values of thread 70.
+    let of_c = tables.split("\nC: ").nth(1).unwrap();
+    let row = of_c.lines().find(|line| line.starts_with(" 1  |")).unwrap();
+    let cells: Vec<&str> = row.split('|').map(str::trim).collect();
+    assert_eq!(cells[13..15], ["T70V0", "T70V1"], "{row}");
+    // A warpgroup reads A and B from shared memory.
+    let wgmma = printed(&["Wgmma<16, bf16>", "--tv"]);
+    assert!(
+        wgmma.starts_with("C: ") && !wgmma.contains("A: "),
+        "{wgmma}"
+    );
+
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("mma.svg");
+    printed(&[mma, "--svg", file.to_str().unwrap()]);
+    let svg = fs::read_to_string(&file).unwrap();
+    assert!(
+        ["A: ", "B: ", "C: "]
+            .iter()
+            .all(|title| svg.contains(title))
+    );
+    for (arguments, wanted) in [
+        ([mma, "--tv=(48,32,16)"], "do not divide a tile (48,32,16)"),
+        (
+            [mma, "--latex"],
+            "a LaTeX document has one picture, but here are 3",
+        ),
+    ] {
+        let refused = cutlet(&arguments);
+        assert!(
+            text(&refused.stderr).contains(wanted),
+            "{}",
+            text(&refused.stderr)
+        );
+    }
+}
+
+#[test]
+fn boxes_of_tma_are_one_line_of_many_expressions() {
+    let (lines, _) = answers("tma_box((64,128):(128,1), (8,64), 16)\n4:1\n".as_bytes());
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].starts_with("legal: a tensor map of 64 × 128 elements"));
+}
+
+#[test]
 fn explanations_go_step_by_step() {
     let words = printed(&["logical_divide((_4,_2,_3):(_2,_1,_8), _4:_2)", "--explain"]);
     assert!(
@@ -650,7 +700,13 @@ fn words(line: &str) -> Vec<String> {
 
 #[test]
 fn pages_show_what_the_command_prints() {
-    for page in ["README.md", "docs/layouts.md", "docs/calculator.md"] {
+    for page in [
+        "README.md",
+        "docs/layouts.md",
+        "docs/calculator.md",
+        "docs/tiled.md",
+        "docs/sticking-points.md",
+    ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(page);
         let page = fs::read_to_string(path).unwrap();
         let mut shown = 0;
@@ -674,6 +730,6 @@ fn pages_show_what_the_command_prints() {
                 shown += 1;
             }
         }
-        assert!(shown >= 3);
+        assert!(shown >= 1);
     }
 }

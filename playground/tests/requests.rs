@@ -3,9 +3,7 @@
 use cutlet_playground::respond;
 use serde_json::{Value, json};
 
-fn ask(request: Value) -> Value {
-    serde_json::from_str(&respond(&request.to_string())).unwrap()
-}
+use crate::ask;
 
 #[test]
 fn an_answer_has_all_that_the_page_shows() {
@@ -79,35 +77,55 @@ fn tables_are_cutes() {
     );
 }
 
-/// The guide's links open expressions that have a value.
 #[test]
-fn links_of_the_guide_have_values() {
-    let guide = include_str!("../../docs/layouts.md");
-    let links: Vec<&str> = guide
-        .split("index.html#")
-        .skip(1)
-        .map(|rest| rest.split(')').next().unwrap())
-        .collect();
-    assert!(links.len() > 12);
-    for link in links {
-        let mut request = json!({ "ask": "answer" });
-        for (key, value) in link.split('&').filter_map(|field| field.split_once('=')) {
-            let key = if key == "e" { "expression" } else { key };
-            request[key] = decoded(value).into();
-        }
-        let answer = ask(request);
-        for part in [&answer, &answer["cells"], &answer["thread_values"]] {
-            assert!(part["error"].is_null(), "{link}: {part}");
-        }
-    }
+fn a_tiled_operation_has_its_operands() {
+    let mma = "TiledMma<Mma16816<bf16>, L!((2, 2):(1, 2))>";
+    let answer = ask(json!({ "ask": "answer", "expression": mma, "tile": "(64,64,32)" }));
+    assert_eq!(answer["value"]["tile"], json!([32, 16, 16]));
+    assert_eq!(answer["tiled"]["threads"], 128);
+    let operands = answer["tiled"]["operands"].as_array().unwrap();
+    let extents = operands
+        .iter()
+        .map(|it| json!([it["name"], it["rows"], it["columns"], it["values"]]));
+    assert_eq!(
+        extents.collect::<Vec<_>>(),
+        [
+            json!(["A", 64, 32, 32]),
+            json!(["B", 64, 32, 32]),
+            json!(["C", 64, 64, 32])
+        ]
+    );
+    assert!(answer["cells"].is_null());
+
+    let answer = ask(json!({ "ask": "answer", "expression": mma, "tile": "(64,64)" }));
+    let message = answer["tiled"]["error"]["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("do not divide a tile (64,64): give multiples"),
+        "{message}"
+    );
 }
 
-/// The text of a part of a link, in which `%28` is a parenthesis.
-fn decoded(text: &str) -> String {
-    let mut parts = text.split('%');
-    let first = parts.next().unwrap().to_owned();
-    parts.fold(first, |text, part| {
-        let byte = u8::from_str_radix(&part[..2], 16).unwrap();
-        text + &char::from(byte).to_string() + &part[2..]
-    })
+#[test]
+fn a_box_of_tma_is_drawn_as_it_lies_in_shared_memory() {
+    let answer =
+        ask(json!({ "ask": "answer", "expression": "tma_box((64,128):(128,1), (8,64), 16, 128)" }));
+    assert_eq!(answer["value"]["tma"]["legal"], true);
+    assert_eq!(answer["cells"]["texts"][64], "72");
+    assert_eq!(answer["unswizzled"]["texts"][64], "64");
+    let answer =
+        ask(json!({ "ask": "answer", "expression": "tma_box((64,127):(127,1), (8,64), 16, 128)" }));
+    assert_eq!(answer["value"]["tma"]["legal"], false);
+    assert_eq!(
+        answer["value"]["tma"]["reasons"][0]["found"],
+        "its rows are 254 bytes apart"
+    );
+}
+
+#[test]
+fn a_swizzle_is_found_for_an_access() {
+    let answer = ask(json!({ "ask": "swizzle", "expression": "32:32", "bits": 32 }));
+    assert_eq!(answer["swizzle"], "Sw<5,0,5>");
+    assert_eq!(answer["expression"], "Sw<5,0,5> o _0 o 32:32");
+    let answer = ask(json!({ "ask": "swizzle", "expression": "<4,2>", "bits": 32 }));
+    assert!(answer["error"]["message"].is_string());
 }

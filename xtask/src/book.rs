@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::{
+    playground,
     process::{self, Outcome, cargo, root},
     workspace::target_dir,
 };
@@ -18,7 +19,7 @@ const MDBOOK: &str = "0.5.4";
 /// What stands where a figure is to come.
 const GAP: &str = "not measured yet";
 
-/// Makes the book in `target/book/html`, with the playground if that has been built.
+/// Makes the book in `target/book/html`, with the playground beside its pages.
 pub fn run() -> Outcome {
     let pages = pages()?;
     check_gaps(&pages)?;
@@ -27,18 +28,10 @@ pub fn run() -> Outcome {
     let (source, html) = (book.join("source"), book.join("html"));
     remove(&book)?;
     copy_folder(&root().join("docs"), &source)?;
-    let playground = target_dir()?.join("page");
-    let has_playground = playground.exists();
-    if has_playground {
-        copy_folder(&playground, &source.join("playground"))?;
-    } else {
-        println!(
-            "There is no playground: `cargo xtask playground` builds it for the book's links."
-        );
-    }
+    let playground = source.join("playground/index.html");
+    write(&playground, read(&playground::build()?.page)?)?;
     for (page, text) in &pages {
-        let text = links::for_the_web(page, text, has_playground);
-        write(&source.join(page), &text)?;
+        write(&source.join(page), links::for_the_web(page, text))?;
     }
     let mut build = Command::new(mdbook()?);
     process::run(build.arg("build").arg(&source).arg("--dest-dir").arg(&html))?;
@@ -106,11 +99,13 @@ fn files(folder: &Path) -> Outcome<Vec<PathBuf>> {
 
 fn copy_folder(from: &Path, to: &Path) -> Outcome {
     for file in files(from)? {
-        let bytes = std::fs::read(from.join(&file))
-            .map_err(|error| format!("cannot read {}: {error}", from.join(&file).display()))?;
-        write(&to.join(&file), bytes)?;
+        write(&to.join(&file), read(&from.join(&file))?)?;
     }
     Ok(())
+}
+
+fn read(path: &Path) -> Outcome<Vec<u8>> {
+    std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
 }
 
 fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Outcome {

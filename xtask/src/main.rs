@@ -56,7 +56,7 @@ usage: cargo xtask <task>
   release --dry-run
                 all that comes before a release: the same with more features and with the newest Rust that is installed,
                 documentation, the README's program and an own kernel made from the packages; lists what to publish
-  book          makes a book of the guide, with mdBook, in target/book/html
+  book          makes a book of the guide, with mdBook, in target/book/html, and the playground beside its pages
   ptx --record  writes xtask/barriers.txt, after someone has looked at the kernels' barriers
   nightly       what takes longer: assembles for all GPUs, compiles the kernels for f16 and compares them with those made
                 of bf16's text, runs `arm`, and judges the fit of the choice of a kernel

@@ -1,6 +1,10 @@
 //! Builds the playground: one page with the calculator as WebAssembly inside, which needs no server.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use crate::{
     process::{self, Outcome, is_there, root},
@@ -14,6 +18,19 @@ const LARGEST: usize = 1_500_000;
 
 /// Builds the page into `target/page`, and tests it with the tools that are there.
 pub fn run() -> Outcome {
+    let Built { module, page } = build()?;
+    test(&module, &page)
+}
+
+/// The files of a build.
+pub struct Built {
+    module: PathBuf,
+    /// The page, which is one file.
+    pub page: PathBuf,
+}
+
+/// Builds the page into `target/page`.
+pub fn build() -> Outcome<Built> {
     let line = "build --package cutlet-playground --profile playground";
     process::run(&mut RustStd::get(&[TARGET])?.cargo(line, &[TARGET]))?;
     let built = root().join(format!("target/{TARGET}/playground/cutlet_playground.wasm"));
@@ -35,7 +52,10 @@ pub fn run() -> Outcome {
             page.len()
         ));
     }
-    test(&built, &file)
+    Ok(Built {
+        module: built,
+        page: file,
+    })
 }
 
 /// The page with its styles, its scripts and the module inside.
@@ -118,6 +138,19 @@ fn test(module: &Path, page: &Path) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Any static host can serve it, from any folder.
+    #[test]
+    fn the_page_loads_nothing_else() {
+        let page = page(b"module").unwrap();
+        assert!(page.contains("const CALCULATOR = \"bW9kdWxl\";"));
+        for loads in [" src=", "<link", " href=", "@import", "url(", "fetch("] {
+            assert!(!page.contains(loads), "{loads}");
+        }
+        let addresses = page.matches("://").count();
+        let of_svg = page.matches("http://www.w3.org/2000/svg").count();
+        assert_eq!(addresses, of_svg);
+    }
 
     #[test]
     fn base64_pads_the_last_group() {

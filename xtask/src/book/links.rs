@@ -29,24 +29,24 @@ pub fn check(pages: &Pages) -> Outcome {
 }
 
 /// A page's text with links for the book: those to files outside of `docs/` lead to the repository on the web.
-pub fn for_the_web(page: &Path, text: &str, has_playground: bool) -> String {
+pub fn for_the_web(page: &Path, text: &str) -> String {
     let mut changed = String::new();
     let mut end = 0;
     for link in links(text) {
         changed += &text[end..link.start];
-        changed += &on_the_web(page, &text[link.clone()], has_playground);
+        changed += &on_the_web(page, &text[link.clone()]);
         end = link.end;
     }
     changed + &text[end..]
 }
 
-fn on_the_web(page: &Path, link: &str, has_playground: bool) -> String {
+fn on_the_web(page: &Path, link: &str) -> String {
     let (file, heading) = split(link);
     let path = from_root(page, file);
     if is_elsewhere(link) || file.is_empty() || path.starts_with("docs") {
         return link.to_owned();
     }
-    if let (Ok(file), true) = (path.strip_prefix(PLAYGROUND), has_playground) {
+    if let Ok(file) = path.strip_prefix(PLAYGROUND) {
         let up = "../".repeat(page.components().count() - 1);
         return format!("{up}playground/{}{heading}", file.display());
     }
@@ -161,30 +161,19 @@ mod tests {
     #[test]
     fn links_that_leave_the_pages_lead_to_the_web() {
         let page = Path::new("worklog/build.md");
-        let in_book =
-            |link: &str, has_playground| for_the_web(page, &format!("[x]({link})"), has_playground);
+        let in_book = |link: &str| for_the_web(page, &format!("[x]({link})"));
+        assert_eq!(in_book("../layouts.md#tiles"), "[x](../layouts.md#tiles)");
+        assert_eq!(in_book("#top"), "[x](#top)");
         assert_eq!(
-            in_book("../layouts.md#tiles", true),
-            "[x](../layouts.md#tiles)"
-        );
-        assert_eq!(in_book("#top", true), "[x](#top)");
-        assert_eq!(
-            in_book("../../README.md#status", true),
+            in_book("../../README.md#status"),
             "[x](https://github.com/cutlet-rs/cutlet/blob/main/README.md#status)"
         );
         assert_eq!(
-            in_book("../../kernels", true),
+            in_book("../../kernels"),
             "[x](https://github.com/cutlet-rs/cutlet/tree/main/kernels)"
         );
         let playground = "../../target/page/index.html#e=4";
-        assert_eq!(
-            in_book(playground, true),
-            "[x](../playground/index.html#e=4)"
-        );
-        assert_eq!(
-            in_book(playground, false),
-            "[x](https://github.com/cutlet-rs/cutlet/blob/main/target/page/index.html#e=4)"
-        );
+        assert_eq!(in_book(playground), "[x](../playground/index.html#e=4)");
     }
 
     #[test]
