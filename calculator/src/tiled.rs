@@ -10,6 +10,18 @@ use cutlet_layout_core::{
 use crate::refusal::Refusal;
 
 /// A tiled operation. An instruction alone is one with a single atom.
+///
+/// ```
+/// use cutlet_calculator::evaluate;
+///
+/// let mma = evaluate("make_tiled_mma(Mma16816<bf16>, (2,2))").unwrap();
+/// let mma = mma.tiled().unwrap();
+/// assert_eq!((mma.threads(), mma.tile().to_string()), (128, "(_32,_16,_16)".into()));
+///
+/// // Threads 6 and 70, in warps side by side, hold the same elements of A.
+/// let operands = mma.operands(None).unwrap();
+/// assert_eq!((operands[0].name, operands[0].first_holders()[70]), ("A", 6));
+/// ```
 #[derive(Clone, Debug)]
 pub enum Tiled {
     /// A matrix instruction, repeated over warps.

@@ -11,6 +11,16 @@ use crate::value::Value;
 const MAX_RANK: usize = TensorMapShape::MAX_RANK;
 
 /// Boxes by which TMA moves a tensor.
+///
+/// ```
+/// use cutlet_calculator::{Value, evaluate};
+///
+/// let Value::TmaBox(boxes) = evaluate("tma_box((64,127):(127,1), (8,64), 16, 128)").unwrap() else {
+///     panic!()
+/// };
+/// assert_eq!(boxes.reasons()[0].found, "its rows are 254 bytes apart");
+/// assert_eq!(boxes.shared().to_string(), "Sw<3,3,3> o 0 o (_8,_64):(_64,_1)");
+/// ```
 #[derive(Clone, Debug)]
 pub struct TmaBox {
     shape: TensorMapShape,

@@ -5,7 +5,8 @@
 use std::panic;
 use std::time::{Duration, Instant};
 
-use cutlet_calculator::{Calculator, Options, Value, evaluate};
+use cutlet_calculator::picture::holders;
+use cutlet_calculator::{Calculator, Options, SIGNATURES, Value, caught, evaluate};
 
 const PIECES: [&str; 56] = [
     "(",
@@ -212,4 +213,61 @@ fn what_is_printed_reads_back_and_explaining_changes_nothing() {
     }
     println!("{values} values");
     assert!(values > 3000, "{values}");
+}
+
+/// What may be an argument of a tiled operation, of a box of TMA or of a search for a swizzle.
+const ARGUMENTS: [&str; 20] = [
+    "Mma16816<bf16>",
+    "SM80_8x8x4_F64F64F64F64_TN",
+    "Wgmma<8, bf16>",
+    "CpAsync<8>",
+    "CopyAtom::ldmatrix(4, 16)",
+    "TiledMma<Mma16816<bf16>, L!((2, 2):(1, 2))>",
+    "L!((4, 8):(8, 1))",
+    "(2,2)",
+    "(1,8):(0,1)",
+    "(32,4):(4,1)",
+    "(64,32):(32,1)",
+    "32:32",
+    "(3,M):(M,1)",
+    "<_,2>",
+    "Sw<3,3,3>",
+    "Sw<3,3,3> o 0 o (8,64):(64,1)",
+    "0",
+    "16",
+    "-3",
+    "(2,2):(1@0,1@1)",
+];
+
+#[test]
+fn tiled_operations_and_boxes_have_a_value_or_a_refusal() {
+    only_tests_panic_loudly();
+    let signatures: Vec<&str> = SIGNATURES
+        .iter()
+        .filter(|(topic, _)| ["Tiled operations", "Memory"].contains(topic))
+        .flat_map(|(_, signatures)| signatures.iter().copied())
+        .collect();
+    let mut tries = Tries::new(4000);
+    let mut rng = tries.random(9);
+    let (mut values, mut count) = (0, 0);
+    while tries.go_on() {
+        let signature = signatures[rng.usize(..signatures.len())];
+        let (name, parameters) = signature.split_once('(').unwrap();
+        let arguments = parameters
+            .split(',')
+            .map(|_| ARGUMENTS[rng.usize(..ARGUMENTS.len())]);
+        let text = format!("{name}({})", arguments.collect::<Vec<_>>().join(", "));
+        match evaluate(&text) {
+            Ok(value) => {
+                assert!(!value.to_string().is_empty(), "{text}");
+                // What is drawn of a tiled operation is drawn or refused, too.
+                let _ = caught(|| holders(&value, ""));
+                values += 1;
+            }
+            Err(refusal) => assert!(!refusal.marked(&text).is_empty(), "{text}"),
+        }
+        count += 1;
+    }
+    println!("{values} values of {count} programs");
+    assert!(values > 150, "{values}");
 }
