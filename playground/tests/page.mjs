@@ -215,6 +215,14 @@ const tests = {
     assert.equal(await read("state.view"), "layout");
   },
 
+  async "a tile that is too small to be read shows colours alone, and texts at its full size"() {
+    await open("#e=" + encodeURIComponent("Wgmma<256, bf16>") + "&view=threads&thread=37");
+    const visibility = "getComputedStyle(document.querySelector('#threads-picture .row')).visibility";
+    assert.equal(await read(visibility), "hidden");
+    await read("byId('fit').click()");
+    assert.equal(await read(visibility), "visible");
+  },
+
   async "a tiled copy is shown for a larger tile"() {
     await open("#e=" + encodeURIComponent("TiledCopy<CpAsync<8>, L!((32, 4):(4, 1)), L!((1, 8):(0, 1))>") + "&tile=(64,32)&view=threads&thread=5");
     assert.equal(await cells("threads-picture"), 64 * 32);

@@ -187,6 +187,7 @@ function showThreads() {
   byId("thread").textContent = state.thread === null ? "all threads" : `thread ${state.thread}`;
   byId("value").textContent = state.value === null ? "all values" : `value ${state.value}`;
   picture.innerHTML = state.tiles.map((tile, number) => tileFigure(tile, number, state, tileColor())).join("");
+  hideSmallTexts(picture);
   tellThreads(shown);
 }
 
@@ -525,7 +526,11 @@ function listen() {
     byId(`${name}-less`).addEventListener("click", () => stepThrough(name, -1));
     byId(`${name}-more`).addEventListener("click", () => stepThrough(name, 1));
   }
-  byId("fit").addEventListener("input", () => threads.classList.toggle("fit", byId("fit").checked));
+  byId("fit").addEventListener("input", () => {
+    threads.classList.toggle("fit", byId("fit").checked);
+    hideSmallTexts(threads);
+  });
+  window.addEventListener("resize", () => hideSmallTexts(threads));
   byId("save-svg").addEventListener("click", saveSvg);
   byId("save-latex").addEventListener("click", saveLatex);
   byId("copy-link").addEventListener("click", copyLink);

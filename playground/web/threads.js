@@ -90,6 +90,18 @@ function tileFigure(tile, number, state, by) {
     `<figcaption>${caption}</figcaption><div class="scroll">${svg}</div></figure>`;
 }
 
+/** The least scale of a picture at which its texts can be read. */
+const READABLE = 0.45;
+
+/** Hides the texts of pictures that are too small to be read: colours and outlines stay clear. */
+function hideSmallTexts(picture) {
+  for (const figure of picture.querySelectorAll("figure[data-tile]")) {
+    const svg = figure.querySelector("svg");
+    const scale = svg.getBoundingClientRect().width / Number(svg.getAttribute("width"));
+    figure.classList.toggle("small", scale > 0 && scale < READABLE);
+  }
+}
+
 /** A path around cells of a picture. */
 function outline(svg, cells) {
   const { columns, left, top, width, height } = svg.dataset;
