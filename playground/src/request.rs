@@ -37,9 +37,8 @@ fn options(request: &Json) -> Options {
     }
 }
 
-/// The value with its explanations, analyses, cells and code.
+/// The value with its explanations, analyses, pictures and code.
 fn full_answer(expression: &str, request: &Json) -> Json {
-    let bits = request["bits"].as_i64().unwrap_or(32);
     let question = Question {
         options: options(request),
         explain: true,
@@ -49,24 +48,28 @@ fn full_answer(expression: &str, request: &Json) -> Json {
     };
     let mut response = answer(expression, &question);
     let mut calculator = Calculator::new(expression, question.options).explaining();
-    let Ok(value) = calculator.evaluate() else {
-        return response;
-    };
-    if let Value::Tiled(tiled) = &value {
-        let tile = request["tile"].as_str().unwrap_or_default();
-        response["tiled"] = or_error(caught(|| tiled_cells(tiled, tile)));
-        return response;
+    match calculator.evaluate() {
+        Ok(Value::Tiled(tiled)) => {
+            let tile = request["tile"].as_str().unwrap_or_default();
+            response["tiled"] = or_error(caught(|| tiled_cells(&tiled, tile)));
+        }
+        // The picture of a TMA box is that of its elements in shared memory.
+        Ok(Value::TmaBox(boxes)) => {
+            add_pictures(&mut response, boxes.shared(), &calculator, request)
+        }
+        Ok(value) => add_pictures(&mut response, &value, &calculator, request),
+        Err(_) => {}
     }
-    // The picture of a TMA box is that of its elements in shared memory.
-    let value = match value {
-        Value::TmaBox(boxes) => boxes.shared().clone(),
-        value => value,
-    };
-    if let (Value::Symbolic(_), Err(refusal)) = (&value, value.layout()) {
+    response
+}
+
+/// Adds the cells of a layout, of its threads and values, and its code.
+fn add_pictures(response: &mut Json, value: &Value, calculator: &Calculator<'_>, request: &Json) {
+    if let (Value::Symbolic(_), Err(refusal)) = (value, value.layout()) {
         response["cells"] = or_error(Err(refusal));
     }
     if value.shape().is_err() || matches!(value, Value::Tuple(_)) {
-        return response;
+        return;
     }
     let name = match request["color"].as_str() {
         // Each column of a zipped layout is a tile.
@@ -74,7 +77,7 @@ fn full_answer(expression: &str, request: &Json) -> Json {
         None | Some("auto") => "index",
         Some(name) => name,
     };
-    let color = ColorBy::named(name, bits);
+    let color = ColorBy::named(name, request["bits"].as_i64().unwrap_or(32));
     response["color"] = name.into();
     let drawn = |value: &Value| {
         let cells = color
@@ -82,24 +85,23 @@ fn full_answer(expression: &str, request: &Json) -> Json {
             .and_then(|color| caught(|| layout_cells(value, color, calculator.symbols())));
         or_error(cells)
     };
-    response["cells"] = drawn(&value);
-    if let Value::Composed(layout) = &value
+    response["cells"] = drawn(value);
+    if let Value::Composed(layout) = value
         && layout.swizzled().is_some()
     {
         // The same layout without its swizzle, to be seen beside it.
         response["unswizzled"] = drawn(&Value::Layout(*layout.outer()));
     }
     if let Some(tile) = request["tile"].as_str() {
-        response["thread_values"] = or_error(caught(|| thread_value_cells(&value, tile)));
+        response["thread_values"] = or_error(caught(|| thread_value_cells(value, tile)));
     }
     if calculator.symbols().is_empty() {
         response["code"] = json!({
-            "rust": or_error(code::rust(&value).map(Json::from)),
-            "rust_type": or_error(code::rust_type(&value).map(Json::from)),
-            "cpp": or_error(code::cpp(&value).map(Json::from)),
+            "rust": or_error(code::rust(value).map(Json::from)),
+            "rust_type": or_error(code::rust_type(value).map(Json::from)),
+            "cpp": or_error(code::cpp(value).map(Json::from)),
         });
     }
-    response
 }
 
 fn or_error(result: Result<Json, Refusal>) -> Json {
