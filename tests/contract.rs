@@ -11,7 +11,7 @@ use crate::convert::Convert;
 use crate::random::generator;
 
 /// Contractions whose modes are chosen at random.
-const RANDOM: u64 = 800;
+const RANDOM: u64 = 100;
 
 /// An operand: its names, and where its elements lie.
 struct Modes {
