@@ -13,6 +13,5 @@ pub mod random;
 pub mod samples;
 pub mod setting;
 pub mod statistics;
-pub mod stopwatch;
 pub mod telemetry;
 pub mod timer;

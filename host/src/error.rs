@@ -313,6 +313,24 @@ pub enum Error {
         end: String,
     },
 
+    /// A problem cannot be autotuned.
+    #[error("`{key}` was autotuned, but {found}")]
+    Autotune {
+        /// The problem.
+        key: String,
+        /// What is wrong, with the reasons of all candidates that are left out.
+        found: String,
+    },
+
+    /// The file of an autotuner is damaged, or cannot be read or written.
+    #[error("{place}: {found}")]
+    TuningFile {
+        /// The file, with the line that is wrong if it is a line.
+        place: String,
+        /// What was found, and what to do.
+        found: String,
+    },
+
     /// A DLPack tensor cannot be used as was asked, or a buffer cannot become one.
     #[cfg(feature = "dlpack")]
     #[error("{asked} was asked for, but {found}; {fix}")]

@@ -36,6 +36,7 @@
 #[cfg(debug_assertions)]
 mod access;
 mod args;
+mod autotune;
 mod binding;
 mod borrowed;
 mod buffer;
@@ -59,6 +60,8 @@ mod grid;
 mod launch;
 mod limits;
 mod lock;
+#[doc(hidden)]
+pub mod measure;
 mod module;
 #[cfg(not(debug_assertions))]
 #[path = "no_order.rs"]
@@ -74,8 +77,11 @@ mod stream_memory;
 mod stream_state;
 mod tensor_map;
 mod topology;
+#[doc(hidden)]
+pub mod tuning_file;
 
 pub use args::{ArgSite, KernelArg, LaunchArgs};
+pub use autotune::{Autotuner, Candidates, Ranked, Tuned};
 pub use borrowed::{Borrowed, BorrowedMut};
 pub use buffer::{Buffer, IntoView, IntoViewMut, View, ViewMut};
 pub use capture::Fork;
@@ -88,6 +94,7 @@ pub use graph::Graph;
 pub use grid::Grid;
 pub use launch::LaunchConfig;
 pub use limits::Limits;
+pub use measure::Spread;
 pub use pinned::PinnedBuffer;
 pub use ptx_text::ptx_text;
 pub use scratch::Scratch;

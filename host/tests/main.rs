@@ -1,5 +1,6 @@
 //! The tests of devices, memory and launches, as one program.
 
+mod autotune;
 mod bound_memory;
 mod capture;
 #[cfg(feature = "dlpack")]

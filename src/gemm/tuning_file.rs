@@ -13,11 +13,11 @@ mod text;
 mod version;
 pub mod words;
 
-use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cutlet_host::{Backend, Device};
+use cutlet_host::Device;
+use cutlet_host::tuning_file::{self, Header, TunedDevice, Versions};
 
 use crate::{Error, Result};
 use problem_key::ProblemKey;
@@ -56,8 +56,7 @@ use problem_key::ProblemKey;
 pub struct Tuning {
     /// The file that it was read from.
     path: Option<PathBuf>,
-    made_with: Versions,
-    device: TunedDevice,
+    header: Header,
     rates: DeviceRates,
     entries: Vec<TuningEntry>,
 }
@@ -85,73 +84,13 @@ pub struct DeviceRates {
     pub loaded_megahertz: Option<f64>,
 }
 
-/// What times of kernels depend on besides the device.
-#[derive(Clone, Debug, PartialEq)]
-struct Versions {
-    /// The version of cutlet, whose estimates choose the splits of a named kernel.
-    cutlet: String,
-    /// The version of the kernels: see [`version`].
-    kernels: String,
-}
-
-impl Versions {
-    /// Those of this program.
-    fn current() -> Self {
-        Versions {
-            cutlet: env!("CARGO_PKG_VERSION").to_string(),
-            kernels: version::of_kernels().to_string(),
-        }
+/// The versions of this program.
+fn current_versions() -> Versions {
+    Versions {
+        // Its estimates choose the splits of a named kernel.
+        cutlet: env!("CARGO_PKG_VERSION").to_string(),
+        kernels: version::of_kernels().to_string(),
     }
-}
-
-impl fmt::Display for Versions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cutlet {} with kernels {}", self.cutlet, self.kernels)
-    }
-}
-
-/// The kind of device that kernels were measured on.
-#[derive(Clone, Debug, PartialEq)]
-struct TunedDevice {
-    /// The name, without the number that the driver gave it: `NVIDIA H200`, `cpu`.
-    name: String,
-    multiprocessors: u32,
-    /// The CUDA version of the driver, `13.0`; `none` on the CPU. It compiled the kernels.
-    cuda: String,
-}
-
-impl TunedDevice {
-    fn of(device: &Device) -> Self {
-        TunedDevice {
-            name: model_name(device).to_string(),
-            multiprocessors: device.multiprocessors(),
-            cuda: match (device.backend(), cutlet_host::driver_version()) {
-                (Backend::Gpu, Ok((major, minor))) => format!("{major}.{minor}"),
-                _ => "none".to_string(),
-            },
-        }
-    }
-
-    /// Whether it is the device's kind. Drivers of other versions count, so that a file can be shipped.
-    fn is(&self, device: &Device) -> bool {
-        self.multiprocessors == device.multiprocessors() && self.name == model_name(device)
-    }
-}
-
-impl fmt::Display for TunedDevice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} ({} multiprocessors)",
-            self.name, self.multiprocessors
-        )
-    }
-}
-
-/// The device's name without the number that the driver gave it: `NVIDIA H200` of `gpu 0: NVIDIA H200`.
-fn model_name(device: &Device) -> &str {
-    let name = device.name();
-    name.split_once(": ").map_or(name, |(_, model)| model)
 }
 
 impl Tuning {
@@ -162,8 +101,10 @@ impl Tuning {
     pub fn new(device: &Device) -> Self {
         Tuning {
             path: None,
-            made_with: Versions::current(),
-            device: TunedDevice::of(device),
+            header: Header {
+                made_with: current_versions(),
+                device: TunedDevice::of(device),
+            },
             rates: DeviceRates::default(),
             entries: Vec::new(),
         }
@@ -185,9 +126,7 @@ impl Tuning {
     /// [`Error::TuningFile`] if it cannot be written.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        let unfinished = path.with_added_extension("part");
-        fs::write(&unfinished, text::write(self))
-            .and_then(|()| fs::rename(&unfinished, path))
+        tuning_file::replace(path, &text::write(self))
             .map_err(|error| refused(path, format!("writing it failed: {error}")))
     }
 
@@ -225,7 +164,7 @@ impl Tuning {
     /// Why entries cannot be added to those that are there: they are of another device or version, or were measured
     /// with another driver. None if they can.
     pub fn merge_refusal(&self, device: &Device) -> Option<String> {
-        let (theirs, ours) = (&self.device.cuda, TunedDevice::of(device).cuda);
+        let (theirs, ours) = (&self.header.device.cuda, TunedDevice::of(device).cuda);
         let other_driver = || {
             (*theirs != ours).then(|| {
                 format!("it was measured with CUDA {theirs}, and the driver here has CUDA {ours}")
@@ -236,8 +175,8 @@ impl Tuning {
 
     /// Why no device of this program uses the entries, if their version is another.
     fn other_version(&self) -> Option<String> {
-        let current = Versions::current();
-        let (made_with, count) = (&self.made_with, self.entries.len());
+        let current = current_versions();
+        let (made_with, count) = (&self.header.made_with, self.entries.len());
         (*made_with != current).then(|| {
             format!(
                 "it is of {made_with}, and this program has {current}: its {count} entries are ignored; run \
@@ -248,7 +187,8 @@ impl Tuning {
 
     /// Why this device does not use the entries, if it is another one.
     fn other_device(&self, device: &Device) -> Option<String> {
-        let (tuned, here, count) = (&self.device, TunedDevice::of(device), self.entries.len());
+        let (tuned, count) = (&self.header.device, self.entries.len());
+        let here = TunedDevice::of(device);
         (!tuned.is(device)).then(|| {
             format!("it was made on {tuned}, and this is {here}: its {count} entries are ignored")
         })

@@ -207,9 +207,8 @@ impl Compared {
     /// The baseline's times over cutlet's, round by round.
     fn ratio(&self, rounds: fn(&Times) -> &Vec<f64>) -> Option<Spread> {
         let (ours, theirs) = (self.ours()?, times_of(self.baseline, &self.times)?);
-        let pairs = rounds(theirs).iter().zip(rounds(ours));
-        let ratios: Vec<f64> = pairs.map(|(theirs, ours)| theirs / ours).collect();
-        (!ratios.is_empty()).then(|| Spread::of(&ratios))
+        let (ours, theirs) = (rounds(ours), rounds(theirs));
+        (!ours.is_empty()).then(|| Spread::of_ratio(theirs, ours))
     }
 
     /// The figures of a contestant that was timed, with how far its output is off.

@@ -32,23 +32,17 @@ pub trait Case {
     /// If the device fails.
     fn check(&mut self, baseline: usize) -> Result<Check>;
 
-    /// Overwrites the outputs of the [`rechecked`] sets.
+    /// Overwrites the outputs of the [rechecked](cutlet_host::measure::rechecked) sets.
     ///
     /// # Errors
     /// If the device fails.
     fn poison(&mut self) -> Result<()>;
 
-    /// Checks cutlet's outputs of the [`rechecked`] sets, after cutlet computed them in the way that was timed.
+    /// Checks cutlet's outputs of the [rechecked](cutlet_host::measure::rechecked) sets, after cutlet computed them in the way that was timed.
     ///
     /// # Errors
     /// If the device fails.
     fn recheck(&mut self, baseline: usize) -> Result<Check>;
-}
-
-/// The sets that are compared again after a problem was timed: one in the middle, and the last.
-pub fn rechecked(sets: usize) -> impl Iterator<Item = usize> {
-    let (middle, last) = (sets / 2, sets - 1);
-    (middle < last).then_some(middle).into_iter().chain([last])
 }
 
 /// One way to solve a problem.
@@ -101,16 +95,4 @@ pub fn of_role(contestants: &[Contestant], role: Role) -> Vec<usize> {
         .filter(|(_, contestant)| contestant.role == role)
         .map(|(number, _)| number)
         .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_middle_and_the_last_set_are_compared_again() {
-        for (sets, expected) in [(1, vec![0]), (2, vec![1]), (3, vec![1, 2]), (9, vec![4, 8])] {
-            assert_eq!(rechecked(sets).collect::<Vec<_>>(), expected);
-        }
-    }
 }

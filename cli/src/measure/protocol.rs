@@ -1,12 +1,12 @@
 //! How a problem is timed: the choice of the baseline, the number and length of samples, the pauses.
 
+use std::time::Duration;
+
 use cutlet_cli::cublas::WORKSPACE_BYTES;
+use cutlet_host::measure::{self, CUTOFF, GRAPH_BELOW, Sampling};
 use serde::{Deserialize, Serialize};
 
 use super::positive::{at_least_one, positive, positive_or_absent, zero_or_more};
-
-/// Runs shorter than this many microseconds are timed inside CUDA graphs, so that launches do not decide.
-pub const GRAPH_BELOW: f64 = 100.0;
 
 /// How a problem is timed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -50,18 +50,42 @@ pub struct Protocol {
 impl Protocol {
     /// Bursts of so many rounds: on a GPU with rests between samples, on the CPU with single runs.
     pub fn bursts(rounds: usize, on_gpu: bool) -> Protocol {
+        let sampling = Sampling::bursts(rounds, on_gpu);
         Protocol {
             rounds,
-            sample_milliseconds: if on_gpu { 4.0 } else { 0.0 },
-            sample_runs: if on_gpu { 32 } else { 1 },
-            rest_milliseconds: if on_gpu { 5.0 } else { 0.0 },
-            rest_samples: if on_gpu { 2.0 } else { 0.0 },
+            sample_milliseconds: milliseconds(sampling.sample),
+            sample_runs: sampling.sample_runs,
+            rest_milliseconds: milliseconds(sampling.rest),
+            rest_samples: sampling.rest_samples,
             scaled_for_activations: true,
             graph_below_microseconds: on_gpu.then_some(GRAPH_BELOW),
             choice: on_gpu.then_some(CHOICE),
             sustained: None,
         }
     }
+
+    /// How the timer samples by this protocol.
+    pub fn sampling(&self) -> Sampling {
+        Sampling {
+            rounds: self.rounds,
+            sample: duration(self.sample_milliseconds),
+            sample_runs: self.sample_runs,
+            rest: duration(self.rest_milliseconds),
+            rest_samples: self.rest_samples,
+            sustained: self.sustained.map(|sustained| measure::Sustained {
+                settle: duration(sustained.settle_milliseconds),
+                batches: sustained.batches(self),
+            }),
+        }
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
+
+fn duration(milliseconds: f64) -> Duration {
+    Duration::from_secs_f64(milliseconds * 1e-3)
 }
 
 /// How the baseline of a GEMM is chosen.
@@ -83,7 +107,7 @@ pub const CHOICE: Choice = Choice {
     algorithms: 16,
     workspace_bytes: WORKSPACE_BYTES,
     finalists: 4,
-    cutoff: 1.3,
+    cutoff: CUTOFF,
 };
 
 /// How power-settled figures are taken.
@@ -108,6 +132,14 @@ impl Sustained {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bursts_are_sampled_as_every_measurement_is() {
+        for on_gpu in [true, false] {
+            let sampling = Protocol::bursts(7, on_gpu).sampling();
+            assert_eq!(sampling, Sampling::bursts(7, on_gpu));
+        }
+    }
 
     #[test]
     fn older_results_need_not_tell_the_choice() {

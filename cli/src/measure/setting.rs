@@ -2,14 +2,10 @@
 
 use cutlet::{Device, Stream};
 use cutlet_cli::cublas::{Cublas, CublasError};
-use cutlet_host::Backend;
+use cutlet_host::{Backend, measure};
 
 use super::error::Result;
 use crate::progress::Progress;
-
-/// Bytes of other data that lie between two uses of a buffer on a GPU: four times the largest
-/// second-level cache of a Hopper GPU.
-const ROTATION_BYTES: usize = 256 << 20;
 
 /// Where and under which conditions problems are set up.
 pub struct Setting {
@@ -52,10 +48,6 @@ impl Setting {
     /// How many sets of `bytes` each are needed so that no run finds its data in a cache; one on the CPU, whose
     /// figures are no measurements.
     pub fn sets(&self, bytes: usize) -> usize {
-        if self.on_gpu() {
-            1 + ROTATION_BYTES.div_ceil(bytes.max(1))
-        } else {
-            1
-        }
+        measure::sets(self.stream.device(), bytes)
     }
 }

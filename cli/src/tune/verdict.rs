@@ -6,12 +6,8 @@ use cutlet::{BetaKind, BiasAlong, Order, Precision, ProblemKey};
 use serde::Serialize;
 
 use crate::measure::epilogue::Epilogue;
-use crate::measure::statistics::{Spread, Verdict};
+use crate::measure::statistics::Spread;
 use crate::measure::timer::Times;
-
-/// A kernel must be faster than the estimated one by this factor. The fastest of many kernels seems a little faster
-/// than it is.
-const LEAST_GAIN: f64 = 1.01;
 
 /// A kernel that was timed at a problem.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -52,23 +48,16 @@ impl Measured {
             median(one).total_cmp(&median(other))
         };
         let (fastest, times) = others.iter().min_by(by_median)?;
-        let pairs = times_of_estimated.rounds.iter().zip(&times.rounds);
-        let gains: Vec<f64> = pairs
-            .map(|(estimated, fastest)| estimated / fastest)
-            .collect();
         Some(Measured {
             estimated: Kernel::new(estimated, median(times_of_estimated)),
             fastest: Kernel::new(fastest, median(times)),
-            gain: Spread::of(&gains),
+            gain: Spread::of_ratio(&times_of_estimated.rounds, &times.rounds),
         })
     }
 
-    /// Whether the fastest kernel is another one than the estimated one, faster in every round, and by more than
-    /// [`LEAST_GAIN`].
+    /// Whether the fastest kernel is another one than the estimated one, and faster beyond the noise.
     pub fn is_gain(&self) -> bool {
-        self.fastest.name != self.estimated.name
-            && Verdict::of(&self.gain) == Verdict::Faster
-            && self.gain.median > LEAST_GAIN
+        self.fastest.name != self.estimated.name && self.gain.is_gain()
     }
 }
 

@@ -10,11 +10,12 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, RwLock};
 
 use cutlet_device::DeviceData;
 use cutlet_host::Device;
+use cutlet_host::tuning_file::model_name;
 
+use super::Tuning;
 use super::notice::tell;
 use super::problem_key::ProblemKey;
 use super::recorder::Recorder;
-use super::{Tuning, model_name};
 use crate::gemm::element_type::ElementType;
 use crate::gemm::operand::Operand;
 use crate::gemm::problem::Problem;
@@ -100,7 +101,7 @@ impl Process {
         let mut of_device = tables
             .iter()
             .rev()
-            .filter(|table| table.of.device.is(device))
+            .filter(|table| table.of.header.device.is(device))
             .peekable();
         if of_device.peek().is_none() {
             self.tell_mismatch(device, &tables);

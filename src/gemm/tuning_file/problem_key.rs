@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::{FromStr, SplitWhitespace};
 
 use cutlet_device::DeviceData;
+use cutlet_host::tuning_file::{end, value};
 use cutlet_kernels::gemm::epilogue::{Activation, BiasAlong};
 
 use super::words::Word;
@@ -172,29 +173,10 @@ impl FromStr for ProblemKey {
     }
 }
 
-/// The value of the next word, which is `name=value`.
-pub(super) fn value<'a>(words: &mut SplitWhitespace<'a>, name: &str) -> Result<&'a str, String> {
-    let word = words
-        .next()
-        .ok_or_else(|| format!("the line ends where `{name}=…` belongs"))?;
-    match word.split_once('=') {
-        Some((found, value)) if found == name => Ok(value),
-        _ => Err(format!("`{word}` was found where `{name}=…` belongs")),
-    }
-}
-
 /// Whether the next word is `name=value`.
 fn is_next(words: &SplitWhitespace<'_>, name: &str) -> bool {
     let word = words.clone().next().and_then(|word| word.split_once('='));
     word.is_some_and(|(found, _)| found == name)
-}
-
-/// Refuses further words.
-pub(super) fn end(words: &mut SplitWhitespace<'_>) -> Result<(), String> {
-    match words.next() {
-        None => Ok(()),
-        Some(word) => Err(format!("`{word}` was found where the line should end")),
-    }
 }
 
 fn word<W: Word>(words: &mut SplitWhitespace<'_>, name: &str) -> Result<W, String> {

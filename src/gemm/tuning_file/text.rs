@@ -17,26 +17,24 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::problem_key::{ProblemKey, end, value};
-use super::{DeviceRates, TunedDevice, Tuning, TuningEntry, Versions, refused, refused_line};
+use cutlet_host::tuning_file::{Damage, Header, Lines, kernel_and_time};
+
+use super::problem_key::ProblemKey;
+use super::{DeviceRates, Tuning, TuningEntry, refused, refused_line};
 use crate::Result;
 
-/// The format that this module reads and writes.
-const FORMAT: &str = "1";
+/// What to do about a damaged file.
+const REMEDY: &str = "restore the file, or make it again with `cutlet tune`";
 
 /// Writes the text of a tuning.
 pub fn write(tuning: &Tuning) -> String {
     let Tuning {
-        made_with,
-        device,
+        header,
         rates,
         entries,
         ..
     } = tuning;
-    let mut text = format!(
-        "# written by `cutlet tune`\nformat={FORMAT}\ncutlet={}\nkernels={}\ndevice={}\nmultiprocessors={}\ncuda={}\n",
-        made_with.cutlet, made_with.kernels, device.name, device.multiprocessors, device.cuda
-    );
+    let mut text = header.write("`cutlet tune`");
     for (name, rate) in named(rates) {
         if let Some(rate) = rate {
             // Writing to a string does not fail.
@@ -68,145 +66,51 @@ fn named(rates: &DeviceRates) -> [(&'static str, Option<f64>); 3] {
 
 /// Reads the text of the file at this path.
 pub fn read(text: &str, path: &Path) -> Result<Tuning> {
-    let mut lines = Lines::new(text, path);
-    match lines.next_value("format")? {
-        FORMAT => {}
-        other => {
-            return Err(lines.refused(format!(
-                "its format is {other}, and this version of cutlet reads format {FORMAT}; use the version that wrote it"
-            )));
-        }
-    }
-    let made_with = Versions {
-        cutlet: lines.next_value("cutlet")?.to_string(),
-        kernels: lines.next_value("kernels")?.to_string(),
-    };
-    let device = TunedDevice {
-        name: lines.next_value("device")?.to_string(),
-        multiprocessors: lines.next_count("multiprocessors")?,
-        cuda: lines.next_value("cuda")?.to_string(),
-    };
+    let tuning =
+        content(&mut Lines::new(text, REMEDY)).map_err(|Damage { line, found }| match line {
+            Some(line) => refused_line(path, line, found),
+            None => refused(path, found),
+        })?;
+    Ok(Tuning {
+        path: Some(path.to_path_buf()),
+        ..tuning
+    })
+}
+
+fn content(lines: &mut Lines<'_>) -> Result<Tuning, Damage> {
+    let header = Header::read(lines)?;
     let rates = DeviceRates {
         memory_gigabytes: lines.next_rate("memory-gigabytes")?,
         l2_gigabytes: lines.next_rate("l2-gigabytes")?,
         loaded_megahertz: lines.next_rate("loaded-megahertz")?,
     };
-    let mut tuning = Tuning {
-        path: Some(path.to_path_buf()),
-        made_with,
-        device,
-        rates,
-        entries: Vec::new(),
-    };
+    let mut entries: Vec<TuningEntry> = Vec::new();
     let mut known = HashSet::new();
-    while let Some(line) = lines.next() {
-        let entry = entry(line).map_err(|found| lines.refused(restore(found)))?;
+    while let Some(line) = lines.next_line() {
+        let entry = entry(line).map_err(|found| lines.unreadable(found))?;
         if !known.insert(entry.problem) {
             let twice = "the problem has another entry above; remove one of them";
-            return Err(lines.refused(twice.to_string()));
+            return Err(lines.damage(twice.to_string()));
         }
-        tuning.entries.push(entry);
+        entries.push(entry);
     }
-    Ok(tuning)
+    Ok(Tuning {
+        path: None,
+        header,
+        rates,
+        entries,
+    })
 }
 
 fn entry(line: &str) -> Result<TuningEntry, String> {
     let mut words = line.split_whitespace();
     let problem = ProblemKey::read(&mut words)?;
-    let kernel = value(&mut words, "kernel")?;
-    let microseconds = value(&mut words, "microseconds")?;
-    end(&mut words)?;
+    let (kernel, microseconds) = kernel_and_time(&mut words)?;
     Ok(TuningEntry {
         problem,
         kernel: kernel.to_string(),
-        microseconds: positive("microseconds", microseconds)?,
+        microseconds,
     })
-}
-
-fn positive(name: &str, text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(number) if number.is_finite() && number > 0.0 => Ok(number),
-        _ => Err(format!("{name} is `{text}`, which is no number above 0")),
-    }
-}
-
-/// What was found, with what to do.
-fn restore(found: String) -> String {
-    format!("{found}; restore the file, or make it again with `cutlet tune`")
-}
-
-/// The lines of a file that say something, one after the other.
-struct Lines<'a> {
-    lines: std::iter::Peekable<Box<dyn Iterator<Item = (usize, &'a str)> + 'a>>,
-    path: &'a Path,
-    /// The number of the line that was read last.
-    number: usize,
-}
-
-impl<'a> Lines<'a> {
-    fn new(text: &'a str, path: &'a Path) -> Self {
-        let numbered = text.lines().enumerate();
-        let numbered = numbered.map(|(before, line)| (before + 1, line.trim()));
-        let lines = numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'));
-        let lines: Box<dyn Iterator<Item = _>> = Box::new(lines);
-        Lines {
-            lines: lines.peekable(),
-            path,
-            number: 0,
-        }
-    }
-
-    fn next(&mut self) -> Option<&'a str> {
-        let (number, line) = self.lines.next()?;
-        self.number = number;
-        Some(line)
-    }
-
-    /// The error about the line that was read last.
-    fn refused(&self, found: String) -> crate::Error {
-        refused_line(self.path, self.number, found)
-    }
-
-    /// The value in the next line, which is `name=value`.
-    fn next_value(&mut self, name: &str) -> Result<&'a str> {
-        let Some(line) = self.next() else {
-            let found = format!("it ends where `{name}=…` belongs");
-            return Err(refused(self.path, restore(found)));
-        };
-        match line.split_once('=') {
-            Some((found, value)) if found == name => Ok(value),
-            _ => {
-                let found = format!("`{line}` was found where `{name}=…` belongs");
-                Err(self.refused(restore(found)))
-            }
-        }
-    }
-
-    fn next_count(&mut self, name: &str) -> Result<u32> {
-        let text = self.next_value(name)?;
-        match text.parse() {
-            Ok(count) if count > 0 => Ok(count),
-            _ => {
-                let found = format!("{name} is `{text}`, which is no whole number above 0");
-                Err(self.refused(restore(found)))
-            }
-        }
-    }
-
-    /// The number in the next line, if that line is `name=number`.
-    fn next_rate(&mut self, name: &str) -> Result<Option<f64>> {
-        let of_name = |(_, line): &(usize, &str)| {
-            let (found, _) = line.split_once('=').unwrap_or_default();
-            found == name
-        };
-        if !self.lines.peek().is_some_and(of_name) {
-            return Ok(None);
-        }
-        let text = self.next_value(name)?;
-        positive(name, text)
-            .map(Some)
-            .map_err(|found| self.refused(restore(found)))
-    }
 }
 
 #[cfg(test)]

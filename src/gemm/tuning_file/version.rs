@@ -1,50 +1,17 @@
-//! The version of the kernels: a hash of the checksums of their PTX.
-//!
-//! The crate's version would not do. It stays the same from one release to the next, and kernels change every day. A
-//! build that leaves families out has another version, too, because other kernels may be the fastest there.
+//! The version of the GEMM kernels of this program.
 
-use std::fmt::Write;
 use std::sync::LazyLock;
 
+use cutlet_host::tuning_file::version_of;
 use cutlet_kernels::PTX;
 
 /// The version of the GEMM kernels that this program has, in 16 hexadecimal digits.
 pub fn of_kernels() -> &'static str {
     static VERSION: LazyLock<String> = LazyLock::new(|| {
         let families = PTX.families.iter();
-        let gemm = families.filter(|family| family.name.starts_with("gemm"));
-        let modules = gemm.flat_map(|family| family.modules);
-        let hash = modules.fold(OFFSET_BASIS, |hash, module| {
-            hashed(hash, module.ptx.identity())
-        });
-        let mut digits = String::new();
-        // Writing to a string does not fail.
-        let _ = write!(digits, "{hash:016x}");
-        digits
+        version_of(families.filter(|family| family.name.starts_with("gemm")))
     });
     &VERSION
-}
-
-/// The FNV-1a hash of no bytes.
-const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-/// What FNV-1a multiplies by.
-const PRIME: u64 = 0x0100_0000_01b3;
-
-/// FNV-1a over words of eight bytes, which takes an eighth of its time over bytes. The length is hashed last, so that
-/// the padding of the last word and the end of a text count.
-fn hashed(hash: u64, text: &[u8]) -> u64 {
-    let (words, rest) = text.as_chunks();
-    let mut last = [0; 8];
-    last[..rest.len()].copy_from_slice(rest);
-    let words = words
-        .iter()
-        .chain([&last])
-        .map(|word| u64::from_le_bytes(*word));
-    let words = words.chain([text.len() as u64]);
-    words.fold(hash, |hash, word| {
-        // High bits of a word reach low bits of the hash by the rotation alone.
-        ((hash ^ word).wrapping_mul(PRIME)).rotate_left(29)
-    })
 }
 
 #[cfg(test)]
@@ -52,21 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_byte_counts_and_each_end_of_a_text() {
-        let text = b"0123456789abcdef0123";
-        let hash = hashed(OFFSET_BASIS, text);
-        for at in 0..text.len() {
-            let mut other = text.to_vec();
-            other[at] = b'x';
-            assert_ne!(hashed(OFFSET_BASIS, &other), hash, "{at}");
-        }
-        assert_ne!(hashed(OFFSET_BASIS, b"0123456789abcdef0123\0"), hash);
-        let two = |one: &[u8], other: &[u8]| hashed(hashed(OFFSET_BASIS, one), other);
-        assert_ne!(two(b"ab", b"c"), two(b"a", b"bc"));
-    }
-
-    #[test]
-    fn a_version_has_16_digits() {
+    fn a_version_is_a_number_of_16_digits() {
         assert_eq!(of_kernels().len(), 16);
         assert!(u64::from_str_radix(of_kernels(), 16).is_ok());
     }

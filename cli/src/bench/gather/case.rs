@@ -3,13 +3,14 @@
 use std::ops::Range;
 
 use cutlet::{Buffer, Gather, Matrix, MatrixMut, Stream};
+use cutlet_host::measure::rechecked;
 use cutlet_kernels::fill::{Random, bits};
 use rayon::prelude::*;
 
 use super::Problem;
 use crate::bench::family::SetUp;
 use crate::host_memory;
-use crate::measure::case::{Case, Contestant, Role, rechecked};
+use crate::measure::case::{Case, Contestant, Role};
 use crate::measure::check::{Check, in_chunks};
 use crate::measure::error::Result;
 use crate::measure::random::random;

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use cutlet::{Buffer, MatrixBatch, MatrixBatchMut, Order, Stream, View};
+use cutlet_host::measure::rechecked;
 
 use super::baseline::Baseline;
 use super::types::{InstancesFor, Kernel, Product, Types};
@@ -10,7 +11,7 @@ use super::{Problem, has_kernels};
 use crate::bench::family::SetUp;
 use crate::deviation::Deviation;
 use crate::host_memory;
-use crate::measure::case::{Case, Contestant, Role, rechecked};
+use crate::measure::case::{Case, Contestant, Role};
 use crate::measure::check::{self, Check, Number, whole};
 use crate::measure::error::Result;
 use crate::measure::random::{random, scaled};

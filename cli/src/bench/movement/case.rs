@@ -7,13 +7,14 @@ use cutlet::{
     Scatter, ScatterAdd, Stream, TakeAlongDim, View, permute,
 };
 use cutlet_device::Float;
+use cutlet_host::measure::rechecked;
 use cutlet_layout_core::Layout;
 use half::{bf16, f16};
 
 use super::expected::{Expected, Source, Sums};
 use super::{Operation, Problem};
 use crate::bench::family::SetUp;
-use crate::measure::case::{Case, Contestant, Role, rechecked};
+use crate::measure::case::{Case, Contestant, Role};
 use crate::measure::check::Check;
 use crate::measure::dtype::Dtype;
 use crate::measure::error::Result;
