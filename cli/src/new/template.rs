@@ -16,10 +16,11 @@ pub struct File {
 }
 
 /// All files. Those in the folder `template` are links to the example.
-pub const FILES: [File; 9] = [
+pub const FILES: [File; 10] = [
     file("Cargo.toml", include_str!("../../template/manifest.toml")),
     file("build.rs", include_str!("../../template/build.rs")),
     file("src/lib.rs", include_str!("../../template/lib.rs")),
+    file("src/host.rs", include_str!("../../template/host.rs")),
     file("src/main.rs", include_str!("../../template/main.rs")),
     file("tests/cpu.rs", include_str!("../../template/test.rs")),
     file("benches/copy.rs", include_str!("../../template/bench.rs")),

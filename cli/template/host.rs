@@ -1,0 +1,1 @@
+../../examples/own-kernel/src/host.rs
