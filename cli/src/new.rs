@@ -106,7 +106,10 @@ impl fmt::Display for Made {
             (&*format!("cd {folder}"), ""),
             ("cargo test", "# the kernel on the CPU, against a loop"),
             ("cargo run", "# on the GPU if there is one, else on the CPU"),
-            ("cargo bench", "# its instances beside a copy of as many bytes"),
+            (
+                "cargo bench",
+                "# its instances beside a copy of as many bytes",
+            ),
             (
                 "cutlet ptx",
                 "# registers, spills and hot loops of the machine code",

@@ -26,6 +26,7 @@
 //!   copies and raw handles, whose memory the compiler cannot follow.
 //! - **Several GPUs**: a buffer, stream, function, event or graph belongs to one device. A call that
 //!   mixes devices returns [`Error::WrongDevice`].
+//! - **Autotuning**: an [`Autotuner`] checks and measures several [`Candidates`] for a problem, and remembers the fastest.
 //! - **Existing programs**: streams and buffers of cudarc ([`Stream::from_cudarc`], [`Borrowed`])
 //!   and raw handles and addresses ([`Stream::from_raw`], [`View::from_raw`]) are used in place.
 //!   The feature `dlpack` has a module of this name for tensors of other libraries.

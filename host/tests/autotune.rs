@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use cutlet_device::{Global, GlobalMut, Kernel, PtxLibrary, block_idx, kernel, thread_idx};
-use cutlet_host::{Autotuner, Buffer, Candidates, Device, Error, Result, Stream, Tuned};
+use cutlet_host::{Autotuner, Buffer, Candidates, Device, Error, Result, Stream, Tuned, gpu_count};
 
 /// On the CPU, kernels need no PTX.
 static PTX: PtxLibrary = PtxLibrary { families: &[] };
@@ -109,7 +109,7 @@ fn wrong_candidates_are_left_out_with_their_reasons() {
     assert_eq!(tuned.name(), "double_32");
     let left_out: Vec<(&str, &str)> = tuned.left_out().collect();
     for ((name, why), (expected, found)) in left_out.iter().zip([
-        ("triple", "output 1 is not the first candidate's: 199 of 200 elements differ, most of all element 199, which \
+        ("triple", "output 1 is not that of double_32: 199 of 200 elements differ, most of all element 199, which \
                     is 5.97e2 in place of 3.98e2"),
         ("most", "1 of 200 elements differ, most of all element 77, which is 3.2"),
         ("no_blocks", "there are no blocks along x"),
@@ -132,9 +132,18 @@ fn an_element_that_no_candidate_writes_is_found() {
     let refused = tune(with_output(candidates(&[&most]))).unwrap_err();
     let said = refused.to_string();
     assert!(matches!(refused, Error::Autotune { .. }), "{said}");
-    let begin = "`double` was autotuned, but no candidate runs and is right; most is left out: output 1 is not the";
+    let begin = "`double` was autotuned, but no candidate runs and is right; most is left out: output 1 is not written";
     assert!(said.starts_with(begin), "{said}");
     assert!(said.contains("element 77"), "{said}");
+    // The next candidate is compared with itself instead, and a baseline is never chosen.
+    let tuned = tune(with_output(candidates(&[&most, &double_64]))).unwrap();
+    assert_eq!((tuned.index(), tuned.name()), (1, "double_64"));
+    let baseline = |stream: &Stream, operands: &mut Operands| launch(&double_32, stream, operands);
+    let refused = tune(with_output(candidates(&[&most])).baseline("double", baseline));
+    assert!(
+        matches!(refused, Err(Error::Autotune { .. })),
+        "{refused:?}"
+    );
     // Without an output, nothing is compared.
     assert_eq!(tune(candidates(&[&most])).unwrap().name(), "most");
 }
@@ -224,4 +233,60 @@ fn errors_of_operands_and_of_captures_are_returned() {
         matches!(captured, Err(Error::Capturing { .. })),
         "{captured:?}"
     );
+}
+
+/// Copies of one buffer to another, once and twice, for the GPU.
+fn copies<'a>(len: usize) -> Candidates<'a, Operands> {
+    let make = move |stream: &Stream| {
+        Ok(Operands {
+            x: stream.upload(&vec![1.5; len])?,
+            y: stream.zeroed(len)?,
+        })
+    };
+    let twice = |stream: &Stream, Operands { x, y }: &mut Operands| {
+        stream.copy(&*x, &mut *y)?;
+        stream.copy(&*x, y)
+    };
+    let nothing = |_: &Stream, _: &mut Operands| Ok::<_, Error>(());
+    Candidates::new(2 * len * size_of::<f32>(), make)
+        .candidate("twice", twice)
+        .candidate("once", |stream, Operands { x, y }| stream.copy(&*x, y))
+        .candidate("nothing", nothing)
+        .baseline("fill", |stream, operands| {
+            stream.fill_bytes(&mut operands.y, 0)
+        })
+        .output(0.0, |operands| operands.y.view_mut())
+}
+
+#[test]
+fn on_a_gpu_the_fastest_is_measured_and_remembered_in_a_file() {
+    if gpu_count().unwrap_or(0) == 0 {
+        return cutlet_not_run::not_run("there is no GPU");
+    }
+    let device = Device::gpu(0).unwrap();
+    let stream = device.stream().unwrap();
+    let name = format!("cutlet-autotune-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
+    // Runs in graphs, and single ones.
+    for len in [1 << 16, 1 << 26] {
+        let key = format!("copy len={len}");
+        let mut autotuner = Autotuner::in_folder(&device, &PTX, &folder).unwrap();
+        let tuned = autotuner.tune(&stream, &key, copies(len)).unwrap();
+        println!("{tuned}");
+        assert_eq!((tuned.index(), tuned.name()), (1, "once"));
+        let left_out: Vec<&str> = tuned.left_out().map(|(name, _)| name).collect();
+        assert_eq!(left_out, ["nothing"]);
+        let names = tuned.ranking().iter().map(|ranked| ranked.name.as_str());
+        assert_eq!(names.collect::<Vec<_>>().len(), 3);
+        let twice = tuned.ranking().iter().find(|ranked| ranked.name == "twice");
+        assert!(twice.unwrap().microseconds.median > 1.3 * tuned.microseconds().unwrap());
+
+        let mut another = Autotuner::in_folder(&device, &PTX, &folder).unwrap();
+        let remembered = another.tune(&stream, &key, copies(len)).unwrap();
+        assert_eq!(remembered.index(), 1);
+        assert!(remembered.ranking().is_empty());
+        let distance = remembered.microseconds().unwrap() - tuned.microseconds().unwrap();
+        assert!(distance.abs() < 1e-3, "{remembered}");
+    }
+    std::fs::remove_dir_all(folder).unwrap();
 }

@@ -12,6 +12,8 @@ use crate::{Result, Stream, ViewMut};
 /// Why a launch failed: its error, of whatever type.
 pub(super) type Failure = Box<dyn std::error::Error>;
 
+/// Makes operands.
+type Make<'a, S> = Box<dyn FnMut(&Stream) -> Result<S> + 'a>;
 /// A launch into a stream, on operands.
 type Launch<'a, S> = Box<dyn FnMut(&Stream, &mut S) -> Result<(), Failure> + 'a>;
 
@@ -22,7 +24,7 @@ type Launch<'a, S> = Box<dyn FnMut(&Stream, &mut S) -> Result<(), Failure> + 'a>
 pub struct Candidates<'a, S> {
     /// Bytes of the operands.
     pub(super) bytes: usize,
-    pub(super) make: Box<dyn FnMut(&Stream) -> Result<S> + 'a>,
+    pub(super) make: Make<'a, S>,
     pub(super) candidates: Vec<Candidate<'a, S>>,
     pub(super) baselines: Vec<Candidate<'a, S>>,
     pub(super) outputs: Vec<Output<'a, S>>,

@@ -11,13 +11,24 @@ const POISON: u8 = 0xff;
 /// element that no candidate writes is not that of the reference.
 const OTHER_POISON: u8 = 0x7a;
 
+/// There are no more sets of operands. Making more small ones would take longer than the measurement.
+const MOST_SETS: usize = 4096;
+
+/// The figures of contestants.
+struct Measured {
+    /// Of those that may be the fastest, and of all baselines.
+    times: Vec<Times>,
+    /// Of the others: their numbers, and microseconds by a screening.
+    far: Vec<(usize, f64)>,
+}
+
 /// The candidates of a problem while they are checked and measured. Contestants have the numbers of the candidates, and
 /// then those of the baselines.
 pub struct Case<'a, S> {
     of: Candidates<'a, S>,
     sets: Vec<S>,
-    /// The outputs of the first candidate that runs.
-    reference: Option<Vec<Vec<f64>>>,
+    /// The first candidate that runs, with its outputs.
+    reference: Option<(usize, Vec<Vec<f64>>)>,
     left_out: Vec<(String, String)>,
 }
 
@@ -55,10 +66,14 @@ impl<'a, S> Case<'a, S> {
     /// Checks the candidates, and chooses the fastest; on the CPU, the first that is right.
     pub fn choose(mut self, stream: &Stream, key: String) -> Result<Tuned> {
         let right = self.right(stream, &key)?;
+        // Candidates have the lower numbers.
+        let first = right.first().copied();
+        let Some(first) = first.filter(|&first| !self.is_baseline(first)) else {
+            return Err(self.none_remains(&key));
+        };
         match stream.device().backend() {
             Backend::Gpu => self.fastest(stream, &mut Timer::new(stream)?, key, &right),
             Backend::Cpu => {
-                let first = *right.first().ok_or_else(|| self.none_remains(&key))?;
                 let choice = (first, self.name(first).to_string());
                 Ok(Tuned::first(key, choice, self.left_out))
             }
@@ -93,12 +108,14 @@ impl<'a, S> Case<'a, S> {
         } else {
             if self.reference.is_none() {
                 let outputs = self.computed(stream, contestant, POISON)?;
-                self.reference = Some(outputs);
+                self.reference = Some((contestant, outputs));
                 self.sets.clear();
                 self.make_set(stream, key)?;
             }
             let outputs = self.computed(stream, contestant, OTHER_POISON)?;
-            if let Some(fault) = self.difference(&outputs) {
+            if let Some(fault) = self.difference(contestant, &outputs) {
+                // Nothing is compared with outputs that are wrong themselves.
+                self.reference.take_if(|(first, _)| *first == contestant);
                 return Ok(Some(fault));
             }
         }
@@ -141,16 +158,20 @@ impl<'a, S> Case<'a, S> {
             .collect()
     }
 
-    /// How outputs differ from the reference, if they do.
-    fn difference(&self, found: &[Vec<f64>]) -> Option<String> {
-        let expected = self.reference.as_deref().unwrap_or_default();
+    /// How a contestant's outputs differ from the reference, if they do.
+    fn difference(&self, contestant: usize, found: &[Vec<f64>]) -> Option<String> {
+        let (first, expected) = self.reference.as_ref()?;
         let numbered = self.of.outputs.iter().zip(found).zip(expected).enumerate();
         let mut faults = numbered.filter_map(|(nth, ((output, found), expected))| {
             let difference = output.difference(found, expected)?;
-            Some(format!(
-                "output {} is not the first candidate's: {difference}",
-                nth + 1
-            ))
+            let output = nth + 1;
+            Some(match *first == contestant {
+                true => format!("output {output} is not written whole, or changes: {difference}"),
+                false => format!(
+                    "output {output} is not that of {}: {difference}",
+                    self.name(*first)
+                ),
+            })
         });
         faults.next()
     }
@@ -163,21 +184,19 @@ impl<'a, S> Case<'a, S> {
         key: String,
         right: &[usize],
     ) -> Result<Tuned> {
-        if right.iter().all(|&contestant| self.is_baseline(contestant)) {
-            return Err(self.none_remains(&key));
-        }
         self.sets.clear();
-        for _ in 0..measure::sets(stream.device(), self.of.bytes) {
+        for _ in 0..measure::sets(stream.device(), self.of.bytes).min(MOST_SETS) {
             self.make_set(stream, &key)?;
         }
         let on_gpu = stream.device().backend() == Backend::Gpu;
         let sampling = Sampling::bursts(self.of.rounds, on_gpu);
         let measured = self.measure(timer, &sampling, right);
-        let (mut times, screened) = measured.map_err(|failure| self.device_error(&key, failure))?;
+        let Measured { mut times, far } =
+            measured.map_err(|failure| self.device_error(&key, failure))?;
         while let Some(choice) = self.choice(&times) {
             let fault = self.fault_as_timed(stream, timer, &times[choice]);
             match fault.map_err(|failure| self.device_error(&key, failure))? {
-                None => return Ok(self.tuned(key, &times, choice, &screened)),
+                None => return Ok(self.tuned(key, &times, choice, &far)),
                 Some(fault) => {
                     let wrong = times.remove(choice);
                     self.leave_out(wrong.contestant, format!("as it was timed, {fault}"));
@@ -187,14 +206,13 @@ impl<'a, S> Case<'a, S> {
         Err(self.none_remains(&key))
     }
 
-    /// The times of the contestants that may be the fastest, and all baselines'; and the microseconds of the others, by a
-    /// screening.
+    /// Screens contestants, and times those that may be the fastest.
     fn measure(
         &mut self,
         timer: &mut Timer<'_>,
         sampling: &Sampling,
         right: &[usize],
-    ) -> Result<(Vec<Times>, Vec<(usize, f64)>), Failure> {
+    ) -> Result<Measured, Failure> {
         let (baselines, candidates): (Vec<usize>, Vec<usize>) = right
             .iter()
             .partition(|&&contestant| self.is_baseline(contestant));
@@ -214,7 +232,7 @@ impl<'a, S> Case<'a, S> {
         let far = far.map(|&(time, contestant)| (contestant, time)).collect();
         timed.extend(baselines);
         let times = timer.compare(self, &timed, sampling)?;
-        Ok((times, far))
+        Ok(Measured { times, far })
     }
 
     /// The position among times of the first candidate that the fastest does not beat beyond the noise.
@@ -241,7 +259,7 @@ impl<'a, S> Case<'a, S> {
         timer.run_as_timed(self, times, |case| Ok(case.poison(stream, POISON)?))?;
         for set in measure::rechecked(self.sets.len()) {
             let outputs = self.outputs(stream, set)?;
-            if let Some(fault) = self.difference(&outputs) {
+            if let Some(fault) = self.difference(times.contestant, &outputs) {
                 return Ok(Some(fault));
             }
         }
@@ -249,13 +267,7 @@ impl<'a, S> Case<'a, S> {
     }
 
     /// The outcome, of which the contestant at a position among the times is the choice.
-    fn tuned(
-        self,
-        key: String,
-        times: &[Times],
-        choice: usize,
-        screened: &[(usize, f64)],
-    ) -> Tuned {
+    fn tuned(self, key: String, times: &[Times], choice: usize, far: &[(usize, f64)]) -> Tuned {
         let chosen = &times[choice];
         let ranked = |contestant: usize, rounds: &[f64], ratio| Ranked {
             name: self.name(contestant).to_string(),
@@ -267,7 +279,7 @@ impl<'a, S> Case<'a, S> {
             let ratio = Spread::of_ratio(&it.rounds, &chosen.rounds);
             ranked(it.contestant, &it.rounds, Some(ratio))
         });
-        let far = screened.iter();
+        let far = far.iter();
         let far = far.map(|&(contestant, time)| ranked(contestant, &[time], None));
         let mut ranking: Vec<Ranked> = in_rounds.chain(far).collect();
         ranking.sort_by(|one, other| {
@@ -453,7 +465,7 @@ mod tests {
         let (name, why) = tuned.left_out().next().unwrap();
         assert_eq!(name, "wrong");
         assert!(
-            why.starts_with("as it was timed, output 1 is not the first candidate's: 2 of 2"),
+            why.starts_with("as it was timed, output 1 is not written whole, or changes: 2 of 2"),
             "{why}"
         );
 
