@@ -6,6 +6,7 @@ mod capture;
 #[cfg(feature = "dlpack")]
 mod dlpack;
 mod launch;
+mod long_vector;
 mod memory;
 mod memory_checks;
 mod races;

@@ -34,6 +34,7 @@ mod int;
 mod int_tuple;
 mod inverse;
 mod layout;
+mod long_vector;
 mod major;
 mod modes;
 mod notation;
@@ -127,6 +128,7 @@ pub use inner::{
     AnyStrides, Bound, BoundGather, ColMajor, Fixed, Gather, Inner, MatrixInner, NoSwizzle,
     RowIndex, RowMajor, StaticSwizzle, Strided, Sw,
 };
+pub use long_vector::LongVector;
 pub use partition::{AccessWidth, ThreadIndex, ThreadValue, Tv, Width};
 pub use raster::Raster;
 pub use static_layout::{Composition, E, M, StaticLayout, compose_coordinates, each};

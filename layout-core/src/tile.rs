@@ -135,8 +135,8 @@ fn origin_along(index: u32, extent: i32, what: &str) -> i32 {
 #[track_caller]
 fn begins_too_far(index: u32, extent: i32, what: &str) -> ! {
     panic!(
-        "tile {index} of {extent} {what} begins after {index} * {extent} = {} {what}: coordinates are below 2^31; make the \
-         tensor of memory that begins nearer, by an offset of 64 bits",
+        "tile {index} of {extent} {what} begins after {index} * {extent} = {} {what}: coordinates are below 2^31; take \
+         tiles of a `LongVector`, or make the tensor of memory that begins nearer, by an offset of 64 bits",
         u64::from(index) * extent as u64
     )
 }

@@ -20,6 +20,7 @@ mod inverse;
 mod layout_algebra;
 mod layout_basics;
 mod layout_functions;
+mod long_vector;
 mod notation;
 mod pictures;
 mod product;
