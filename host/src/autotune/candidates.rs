@@ -5,7 +5,7 @@ use std::fmt;
 
 use cutlet_device::DeviceData;
 
-use super::output::Output;
+use super::output::{Elements, Output};
 use crate::measure::ROUNDS;
 use crate::{Result, Stream, ViewMut};
 
@@ -27,7 +27,7 @@ pub struct Candidates<'a, S> {
     pub(super) make: Make<'a, S>,
     pub(super) candidates: Vec<Candidate<'a, S>>,
     pub(super) baselines: Vec<Candidate<'a, S>>,
-    pub(super) outputs: Vec<Output<'a, S>>,
+    pub(super) outputs: Vec<Box<dyn Output<S> + 'a>>,
     pub(super) rounds: usize,
 }
 
@@ -86,7 +86,8 @@ impl<'a, S> Candidates<'a, S> {
         tolerance: f64,
         view: impl Fn(&mut S) -> ViewMut<'_, T> + 'a,
     ) -> Self {
-        self.outputs.push(Output::new(view, tolerance, true));
+        let output = Elements::new(view, tolerance, true);
+        self.outputs.push(Box::new(output));
         self
     }
 
@@ -97,7 +98,8 @@ impl<'a, S> Candidates<'a, S> {
         tolerance: f64,
         view: impl Fn(&mut S) -> ViewMut<'_, T> + 'a,
     ) -> Self {
-        self.outputs.push(Output::new(view, tolerance, false));
+        let output = Elements::new(view, tolerance, false);
+        self.outputs.push(Box::new(output));
         self
     }
 

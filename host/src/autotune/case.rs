@@ -27,8 +27,8 @@ struct Measured {
 pub struct Case<'a, S> {
     of: Candidates<'a, S>,
     sets: Vec<S>,
-    /// The first candidate that runs, with its outputs.
-    reference: Option<(usize, Vec<Vec<f64>>)>,
+    /// The first candidate that runs, whose outputs are the reference.
+    reference: Option<usize>,
     left_out: Vec<(String, String)>,
 }
 
@@ -107,15 +107,16 @@ impl<'a, S> Case<'a, S> {
             self.enqueue(stream, contestant, 0)?;
         } else {
             if self.reference.is_none() {
-                let outputs = self.computed(stream, contestant, POISON)?;
-                self.reference = Some((contestant, outputs));
+                self.compute(stream, contestant, POISON)?;
+                self.keep(stream)?;
+                self.reference = Some(contestant);
                 self.sets.clear();
                 self.make_set(stream, key)?;
             }
-            let outputs = self.computed(stream, contestant, OTHER_POISON)?;
-            if let Some(fault) = self.difference(contestant, &outputs) {
+            self.compute(stream, contestant, OTHER_POISON)?;
+            if let Some(fault) = self.difference(stream, contestant, 0)? {
                 // Nothing is compared with outputs that are wrong themselves.
-                self.reference.take_if(|(first, _)| *first == contestant);
+                self.reference.take_if(|first| *first == contestant);
                 return Ok(Some(fault));
             }
         }
@@ -129,16 +130,10 @@ impl<'a, S> Case<'a, S> {
             .map(|error| format!("it cannot be captured into a graph: {error}")))
     }
 
-    /// The outputs of set 0 that a contestant computes, after they were poisoned.
-    fn computed(
-        &mut self,
-        stream: &Stream,
-        contestant: usize,
-        poison: u8,
-    ) -> Result<Vec<Vec<f64>>, Failure> {
+    /// Has a contestant compute the outputs of set 0, after they were poisoned.
+    fn compute(&mut self, stream: &Stream, contestant: usize, poison: u8) -> Result<(), Failure> {
         self.poison(stream, poison)?;
-        self.enqueue(stream, contestant, 0)?;
-        Ok(self.outputs(stream, 0)?)
+        self.enqueue(stream, contestant, 0)
     }
 
     fn poison(&mut self, stream: &Stream, byte: u8) -> Result<()> {
@@ -150,30 +145,34 @@ impl<'a, S> Case<'a, S> {
         Ok(())
     }
 
-    fn outputs(&mut self, stream: &Stream, set: usize) -> Result<Vec<Vec<f64>>> {
-        let operands = &mut self.sets[set];
-        let outputs = self.of.outputs.iter();
-        outputs
-            .map(|output| output.read(stream, operands))
-            .collect()
+    /// Takes the outputs of set 0 as the reference.
+    fn keep(&mut self, stream: &Stream) -> Result<()> {
+        let mut outputs = self.of.outputs.iter_mut();
+        outputs.try_for_each(|output| output.keep(stream, &mut self.sets[0]))
     }
 
-    /// How a contestant's outputs differ from the reference, if they do.
-    fn difference(&self, contestant: usize, found: &[Vec<f64>]) -> Option<String> {
-        let (first, expected) = self.reference.as_ref()?;
-        let numbered = self.of.outputs.iter().zip(found).zip(expected).enumerate();
-        let mut faults = numbered.filter_map(|(nth, ((output, found), expected))| {
-            let difference = output.difference(found, expected)?;
+    /// How a contestant's outputs in a set differ from the reference, if they do.
+    fn difference(
+        &mut self,
+        stream: &Stream,
+        contestant: usize,
+        set: usize,
+    ) -> Result<Option<String>> {
+        for (nth, output) in self.of.outputs.iter().enumerate() {
+            let difference = output.difference(stream, &mut self.sets[set])?;
+            let (Some(difference), Some(first)) = (difference, self.reference) else {
+                continue;
+            };
             let output = nth + 1;
-            Some(match *first == contestant {
+            return Ok(Some(match first == contestant {
                 true => format!("output {output} is not written whole, or changes: {difference}"),
-                false => format!(
-                    "output {output} is not that of {}: {difference}",
-                    self.name(*first)
-                ),
-            })
-        });
-        faults.next()
+                false => {
+                    let first = self.name(first);
+                    format!("output {output} is not that of {first}: {difference}")
+                }
+            }));
+        }
+        Ok(None)
     }
 
     /// Measures contestants that are right, and chooses.
@@ -258,8 +257,7 @@ impl<'a, S> Case<'a, S> {
         }
         timer.run_as_timed(self, times, |case| Ok(case.poison(stream, POISON)?))?;
         for set in measure::rechecked(self.sets.len()) {
-            let outputs = self.outputs(stream, set)?;
-            if let Some(fault) = self.difference(times.contestant, &outputs) {
+            if let Some(fault) = self.difference(stream, times.contestant, set)? {
                 return Ok(Some(fault));
             }
         }
@@ -480,5 +478,32 @@ mod tests {
             ),
             "{refused}"
         );
+    }
+
+    #[test]
+    fn outputs_of_a_graph_are_checked_in_several_sets() {
+        let stream = Device::cpu().stream().unwrap();
+        // Three launches of checks precede those that are captured: of three sets, the last is wrong.
+        for (wrong_from, is_right) in [(usize::MAX, true), (5, false)] {
+            let fills = Fills {
+                wrong_from,
+                ..fills("a", &[1])
+            };
+            let of = Candidates::new(8, |stream: &Stream| stream.zeroed::<f32>(2));
+            let of = of.candidate("a", fills.launch(Clock::default()));
+            let mut case = Case::new(of.output(0.0, |y| y.view_mut()));
+            assert_eq!(case.right(&stream, "fill").unwrap(), [0]);
+            case.sets.clear();
+            (0..3).for_each(|_| case.make_set(&stream, "fill").unwrap());
+            let times = Times {
+                contestant: 0,
+                rounds: Vec::new(),
+                sustained: Vec::new(),
+                graph_runs: Some(3),
+            };
+            let mut timer = Timer::new(&stream).unwrap();
+            let fault = case.fault_as_timed(&stream, &mut timer, &times).unwrap();
+            assert_eq!(fault.is_none(), is_right, "{fault:?}");
+        }
     }
 }

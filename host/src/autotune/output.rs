@@ -1,104 +1,113 @@
 //! Outputs of candidates: how they are poisoned, read and compared.
 
-use std::rc::Rc;
-
 use cutlet_device::DeviceData;
 
 use crate::{Result, Stream, ViewMut};
 
-/// Fills an output with a byte.
-type Poison<'a, S> = Box<dyn Fn(&Stream, &mut S, u8) -> Result<()> + 'a>;
-/// Reads an output.
-type Read<'a, S> = Box<dyn Fn(&Stream, &mut S) -> Result<Vec<f64>> + 'a>;
-
-/// An output in operands `S`.
-pub struct Output<'a, S> {
-    /// None if launches read the elements, too.
-    poison: Option<Poison<'a, S>>,
-    read: Read<'a, S>,
-    tolerance: f64,
-}
-
-impl<'a, S> Output<'a, S> {
-    /// The elements of a view.
-    pub fn new<T: DeviceData + Into<f64>>(
-        view: impl Fn(&mut S) -> ViewMut<'_, T> + 'a,
-        tolerance: f64,
-        is_poisoned: bool,
-    ) -> Self {
-        let view = Rc::new(view);
-        let of_poison = view.clone();
-        let poison: Poison<'a, S> =
-            Box::new(move |stream, operands, byte| stream.fill_bytes(of_poison(operands), byte));
-        Output {
-            poison: is_poisoned.then_some(poison),
-            read: Box::new(move |stream, operands| {
-                let elements = stream.download(view(operands).view())?;
-                Ok(elements.into_iter().map(T::into).collect())
-            }),
-            tolerance,
-        }
-    }
-
+/// An output in operands `S`, with its reference.
+pub trait Output<S> {
     /// Whether launches do not read the elements.
-    pub fn is_poisoned(&self) -> bool {
-        self.poison.is_some()
-    }
+    fn is_poisoned(&self) -> bool;
 
     /// Fills the elements with a byte, unless launches read them.
-    pub fn poison(&self, stream: &Stream, operands: &mut S, byte: u8) -> Result<()> {
-        match &self.poison {
-            Some(poison) => poison(stream, operands, byte),
-            None => Ok(()),
+    fn poison(&self, stream: &Stream, operands: &mut S, byte: u8) -> Result<()>;
+
+    /// Takes the elements as the reference, once the stream's work is done.
+    fn keep(&mut self, stream: &Stream, operands: &mut S) -> Result<()>;
+
+    /// How the elements differ from the reference, if they do.
+    fn difference(&self, stream: &Stream, operands: &mut S) -> Result<Option<String>>;
+}
+
+/// The elements of a view.
+pub struct Elements<T, F> {
+    view: F,
+    /// How far an element may be off.
+    tolerance: f64,
+    is_poisoned: bool,
+    reference: Vec<T>,
+}
+
+impl<T, F> Elements<T, F> {
+    /// No reference yet.
+    pub fn new(view: F, tolerance: f64, is_poisoned: bool) -> Self {
+        Elements {
+            view,
+            tolerance,
+            is_poisoned,
+            reference: Vec::new(),
         }
-    }
-
-    /// The elements, once the stream's work is done.
-    pub fn read(&self, stream: &Stream, operands: &mut S) -> Result<Vec<f64>> {
-        (self.read)(stream, operands)
-    }
-
-    /// How the elements that were found differ from those that were expected, if they do.
-    pub fn difference(&self, found: &[f64], expected: &[f64]) -> Option<String> {
-        difference(found, expected, self.tolerance)
     }
 }
 
-fn difference(found: &[f64], expected: &[f64], tolerance: f64) -> Option<String> {
+impl<S, T: DeviceData + Into<f64>, F: Fn(&mut S) -> ViewMut<'_, T>> Output<S> for Elements<T, F> {
+    fn is_poisoned(&self) -> bool {
+        self.is_poisoned
+    }
+
+    fn poison(&self, stream: &Stream, operands: &mut S, byte: u8) -> Result<()> {
+        match self.is_poisoned {
+            true => stream.fill_bytes((self.view)(operands), byte),
+            false => Ok(()),
+        }
+    }
+
+    fn keep(&mut self, stream: &Stream, operands: &mut S) -> Result<()> {
+        self.reference = stream.download((self.view)(operands).view())?;
+        Ok(())
+    }
+
+    fn difference(&self, stream: &Stream, operands: &mut S) -> Result<Option<String>> {
+        let found = stream.download((self.view)(operands).view())?;
+        Ok(difference(&found, &self.reference, self.tolerance))
+    }
+}
+
+fn difference<T: Copy + Into<f64>>(found: &[T], expected: &[T], tolerance: f64) -> Option<String> {
     if found.len() != expected.len() {
         let (found, expected) = (found.len(), expected.len());
         return Some(format!("it has {found} elements in place of {expected}"));
     }
     let size = root_mean_square(expected);
-    let excess = |(&found, &expected): (&f64, &f64)| {
-        if found == expected || (found.is_nan() && expected.is_nan()) {
-            return 0.0;
+    let (mut count, mut worst, mut most) = (0, 0, 0.0);
+    for (at, (&found, &expected)) in found.iter().zip(expected).enumerate() {
+        let excess = excess(found.into(), expected.into(), tolerance, size);
+        count += usize::from(excess > 0.0);
+        if excess > most {
+            (worst, most) = (at, excess);
         }
-        let excess = (found - expected).abs() - tolerance * (expected.abs() + size);
-        // NaN if one of the two is no finite number.
-        if excess.is_nan() {
-            f64::INFINITY
-        } else {
-            excess
-        }
-    };
-    let excesses = found.iter().zip(expected).map(excess).enumerate();
-    let wrong: Vec<(usize, f64)> = excesses.filter(|(_, excess)| *excess > 0.0).collect();
-    let (worst, _) = *wrong.iter().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-    Some(format!(
-        "{} of {} elements differ, most of all element {worst}, which is {:e} in place of {:e}",
-        wrong.len(),
-        found.len(),
-        found[worst],
-        expected[worst]
-    ))
+    }
+    (count > 0).then(|| {
+        let [was, should]: [f64; 2] = [found[worst].into(), expected[worst].into()];
+        format!(
+            "{count} of {} elements differ, most of all element {worst}, which is {was:e} in place of {should:e}",
+            found.len()
+        )
+    })
+}
+
+/// By how much an element is further from the expected one than it may be.
+fn excess(found: f64, expected: f64, tolerance: f64, size: f64) -> f64 {
+    if found == expected || (found.is_nan() && expected.is_nan()) {
+        return 0.0;
+    }
+    let excess = (found - expected).abs() - tolerance * (expected.abs() + size);
+    // NaN if one of the two is no finite number.
+    if excess.is_nan() {
+        f64::INFINITY
+    } else {
+        excess
+    }
 }
 
 /// The typical size of an element that is a finite number.
-fn root_mean_square(elements: &[f64]) -> f64 {
-    let finite = || elements.iter().filter(|element| element.is_finite());
-    let squares: f64 = finite().map(|element| element * element).sum();
-    (squares / finite().count().max(1) as f64).sqrt()
+fn root_mean_square<T: Copy + Into<f64>>(elements: &[T]) -> f64 {
+    let numbers = elements.iter().map(|&element| element.into());
+    let finite = numbers.filter(|number: &f64| number.is_finite());
+    let (squares, count) = finite.fold((0.0, 0), |(squares, count), number| {
+        (squares + number * number, count + 1)
+    });
+    (squares / f64::from(count.max(1))).sqrt()
 }
 
 #[cfg(test)]
