@@ -129,14 +129,14 @@ impl Autotuner {
     }
 
     /// The candidate for a problem: the one that is remembered for the key and these candidates' names, or else the
-    /// fastest, after a measurement. That takes a second or so, and memory for the operands several times: at least
-    /// 256 MiB.
+    /// fastest, after a measurement. That takes seconds, and on a GPU memory for 256 MiB of operands and 256 MiB more.
     ///
     /// The key says all that the fastest candidate depends on, in words such as `rms_norm rows=4096 columns=8192`.
     ///
     /// # Errors
     /// [`Error::Autotune`] if no candidate runs and is right, with each one's reason, or if names are missing or given
-    /// twice; [`Error::TuningFile`] if the file cannot be written; [`Error::Capturing`] during a capture;
+    /// twice; [`Error::TuningFile`] if the file cannot be written; [`Error::Capturing`] during a capture, if nothing is
+    /// remembered;
     /// [`Error::WrongDevice`]; errors of the device, and of making operands.
     pub fn tune<S>(
         &mut self,
@@ -146,7 +146,6 @@ impl Autotuner {
     ) -> Result<Tuned> {
         self.device
             .expect(stream.device(), || "the autotuner".to_string())?;
-        stream.must_not_capture("autotuning")?;
         let words = key.to_string();
         let key = words.split_whitespace().collect::<Vec<_>>().join(" ");
         let found = match key.is_empty() {
@@ -162,6 +161,7 @@ impl Autotuner {
         if let Some((index, winner)) = self.winners.find(&key, &names) {
             return Ok(Tuned::remembered(key, index, winner));
         }
+        stream.must_not_capture("autotuning")?;
         let tuned = Case::new(candidates).choose(stream, key)?;
         let winner = Winner {
             name: tuned.name().to_string(),
