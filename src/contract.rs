@@ -437,18 +437,24 @@ fn offsets(loops: &[Mode], mut nth: usize) -> [usize; 3] {
 
 /// How contractions are computed that the stream has met.
 #[derive(Default)]
-struct Lowerings(Mutex<HashMap<(Vec<Mode>, Rates), Arc<Lowering>>>);
+struct Lowerings(Mutex<HashMap<Rates, HashMap<Vec<Mode>, Arc<Lowering>>>>);
+
+/// The most contractions of the same element types that a stream remembers.
+const MOST_LOWERINGS: usize = 1024;
 
 /// How a contraction is computed.
 fn lowered(stream: &Stream, modes: &[Mode], rates: Rates) -> Arc<Lowering> {
     let lowerings = stream.state::<Lowerings>();
     let mut known = lowerings.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let key = (modes.to_vec(), rates);
-    if let Some(lowering) = known.get(&key) {
+    let of_types = known.entry(rates).or_default();
+    if let Some(lowering) = of_types.get(modes) {
         return lowering.clone();
     }
-    let lowering = Arc::new(lower(&merged(key.0.clone()), rates));
-    known.insert(key, lowering.clone());
+    let lowering = Arc::new(lower(&merged(modes.to_vec()), rates));
+    if of_types.len() >= MOST_LOWERINGS {
+        of_types.clear();
+    }
+    of_types.insert(modes.to_vec(), lowering.clone());
     lowering
 }
 
