@@ -4,7 +4,7 @@ mod descriptor;
 
 use core::marker::PhantomData;
 
-use cutlet_layout_core::{StaticLayout, StaticSwizzle};
+use cutlet_layout_core::{StaticLayout, StaticSwizzle, TileShape};
 
 pub use descriptor::{MatrixDescriptor, Operand};
 
@@ -56,5 +56,43 @@ impl<T: DeviceData, L: StaticLayout, W: StaticSwizzle> SharedTile<T, L, W> {
     #[inline(always)]
     pub fn operand_b<I: SharedMma<B = T>>(self) -> Operand<OperandB<I>, L, W> {
         Operand::at(self.start().address())
+    }
+}
+
+/// A tile in shared memory as the operand `Q`: a [`SharedTile`], or the [`Operand`] that was made of it, as a
+/// [`TileRing`](crate::collective::TileRing) does for each of its stages.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is no tile that an instruction reads from shared memory as `{Q}`",
+    note = "take a `SharedTile` with the operand's elements and a layout of known extents, such as a `KMajorTile`"
+)]
+pub trait SharedOperand<Q: OperandKind>: Copy {
+    /// The tile's layout, from (mn, k).
+    type Layout: TileShape;
+    /// The tile's swizzle.
+    type Swizzle: StaticSwizzle;
+
+    /// The operand, which makes descriptors.
+    fn operand(self) -> Operand<Q, Self::Layout, Self::Swizzle>;
+}
+
+impl<Q: OperandKind, L: TileShape, W: StaticSwizzle> SharedOperand<Q>
+    for SharedTile<Q::Element, L, W>
+{
+    type Layout = L;
+    type Swizzle = W;
+
+    #[inline(always)]
+    fn operand(self) -> Operand<Q, L, W> {
+        Operand::at(self.start().address())
+    }
+}
+
+impl<Q: OperandKind, L: TileShape, W: StaticSwizzle> SharedOperand<Q> for Operand<Q, L, W> {
+    type Layout = L;
+    type Swizzle = W;
+
+    #[inline(always)]
+    fn operand(self) -> Self {
+        self
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::{DeviceData, Shared};
 
-/// Stores two or four 8×8 matrices of 16-bit elements.
+/// Stores one, two or four 8×8 matrices of 16-bit elements.
 ///
 /// Register `i` of lane `l` holds elements `2·(l mod 4)` and `2·(l mod 4) + 1` of row `l / 4` of matrix `i`. The `row`
 /// of lane `l` is the address for row `l mod 8` of matrix `l / 8`, if there is such a matrix. All lanes of the warp
@@ -39,7 +39,10 @@ pub unsafe fn stmatrix_transposed<T: DeviceData, const MATRICES: usize>(
 
 const fn check(bytes: usize, matrices: usize) {
     assert!(bytes == 2, "stmatrix stores elements of 16 bits");
-    assert!(matches!(matrices, 2 | 4), "stmatrix stores 2 or 4 matrices");
+    assert!(
+        matches!(matrices, 1 | 2 | 4),
+        "stmatrix stores 1, 2 or 4 matrices"
+    );
 }
 
 #[cfg(target_arch = "nvptx64")]
@@ -63,11 +66,13 @@ mod imp {
         // SAFETY: as promised by the caller.
         unsafe {
             match (registers, TRANSPOSED) {
+                (&[a], false) => stmatrix!("x1" "" row: a),
+                (&[a], true) => stmatrix!("x1" ".trans" row: a),
                 (&[a, b], false) => stmatrix!("x2" "" row: a b),
                 (&[a, b], true) => stmatrix!("x2" ".trans" row: a b),
                 (&[a, b, c, d], false) => stmatrix!("x4" "" row: a b c d),
                 (&[a, b, c, d], true) => stmatrix!("x4" ".trans" row: a b c d),
-                _ => unreachable!("2 or 4 matrices"),
+                _ => unreachable!("1, 2 or 4 matrices"),
             }
         }
     }

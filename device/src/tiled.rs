@@ -15,18 +15,24 @@
 mod accumulators_as_a;
 mod copy;
 mod gemm;
+mod gemm_from_registers;
 mod gemm_shared;
 mod load;
+mod load_registers_a;
+mod store;
 mod universal_fma;
 mod vectors;
 
 pub use accumulators_as_a::accumulators_as_a;
 pub use copy::{CopyInstruction, CpAsync, copy, copy_if};
 pub use gemm::{FragmentC, gemm};
+pub use gemm_from_registers::{accumulators_as_registers_a, gemm_from_registers};
 pub use gemm_shared::{gemm_shared, wait_c};
 pub use load::{
     ByElement, FragmentA, FragmentB, LdMatrix, LdMatrixTransposed, LoadOperands, TileOfA, TileOfB,
     load_a, load_b,
 };
+pub use load_registers_a::{LoadRegistersA, TileOfRegistersA, load_registers_a};
+pub use store::{PackedAs, StMatrix, StMatrixTransposed, StoreC, StoredAs, TileOfC, store_c};
 pub use universal_fma::UniversalFma;
 pub use vectors::{Vectors, VectorsAlongK, VectorsAlongMn};

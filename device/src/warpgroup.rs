@@ -1,12 +1,14 @@
 //! Warpgroups: four consecutive warps, which issue `wgmma` and change their numbers of registers together.
 
 mod registers;
+mod thread;
 
 use core::ops::Range;
 
 use cutlet_layout_core::{ThreadIndex, TileIndex};
 
 pub use registers::{decrease_registers, increase_registers};
+pub use thread::{ThreadOfWarpgroups, WarpgroupsThread};
 
 use crate::index::index;
 use crate::{barrier_sync, shfl, thread_idx};

@@ -138,8 +138,8 @@ pub use tile::{Coord, KnownExtent, TileIndex, Whole, tile_extent, tile_origin, t
 pub use tiled::{
     Arrangement, CopyPartition, CopyWidth, Divided, Half, InOrder, Matrices, MatrixRows, OperandA,
     OperandB, OperandC, PartitionA, PartitionB, PartitionC, PartitionRows, PartitionThreads,
-    PartitionValues, Permutation, Repeats, Steps, ThreadCopy, ThreadMma, TileShape, Tiled,
-    TiledCopy, TiledMma,
+    PartitionValues, Permutation, Repeats, Steps, StoredMatrices, ThreadCopy, ThreadMma, TileShape,
+    Tiled, TiledCopy, TiledMma,
 };
 pub use value_tensor::{Counting, Direct, Memory, MemoryMut, Number, Recast, Source, ValueTensor};
 

@@ -12,6 +12,7 @@ mod extent;
 mod matrices;
 mod mma;
 mod rows;
+mod stored_matrices;
 
 pub use copy::{CopyPartition, CopyWidth, ThreadCopy, TiledCopy};
 pub use extent::{Divided, Half, Repeats, TileShape, Tiled};
@@ -21,3 +22,4 @@ pub use mma::{
     PartitionThreads, PartitionValues, Permutation, Steps, ThreadMma, TiledMma,
 };
 pub use rows::PartitionRows;
+pub use stored_matrices::StoredMatrices;

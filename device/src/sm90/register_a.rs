@@ -103,6 +103,13 @@ impl<T: RegisterElement> RegisterA<T> {
                 .cast::<Words>()
                 .read_unaligned()
         };
+        Self::of_words(words)
+    }
+
+    /// The registers with these words, each of neighbours along k.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(crate) fn of_words(words: Words) -> Self {
         Self {
             registers: imp::Registers::new(words),
             element: PhantomData,

@@ -2,21 +2,27 @@
 
 use cutlet_layout_core::{
     Arrangement, Fragment, FragmentLayout, InOrder, Mma, OperandC, PartitionValues, StaticLayout,
-    StaticSwizzle, Steps, ThreadIndex, ThreadMma, TileShape, TiledMma, each,
+    Steps, ThreadIndex, ThreadMma, TileShape, TiledMma, each,
 };
 
 use super::FragmentC;
+use crate::MmaInstruction;
+use crate::operand::{OperandA, OperandB, SharedOperand};
 use crate::sm90::{Accumulator, WgmmaGroup, WgmmaInstruction};
-use crate::tile::SharedTile;
-use crate::warpgroup::WARPGROUP_SIZE;
-use crate::{MmaInstruction, uniform};
+use crate::warpgroup::WarpgroupsThread;
+
+/// The rows of an operand's tile.
+pub(super) const fn rows<L: TileShape>() -> usize {
+    L::Rows::SIZE
+}
 
 /// Issues the products of an M×K tile of A and an N×K tile of B in shared memory: `c = a·bᵀ`, or `c += a·bᵀ` if
 /// `accumulate`. All threads of the tiled MMA call it, each warpgroup in a group of its own. [`wait_c`] returns the
 /// accumulators.
 ///
 /// `ATOMS` is how many instructions' rows of A a warpgroup has: M over 64 times the warpgroups below one another. B has
-/// the columns of one instruction for each of the warpgroups side by side.
+/// the columns of one instruction for each of the warpgroups side by side. The warpgroups of a block that multiply are
+/// counted by [`ThreadOfWarpgroups`](crate::warpgroup::ThreadOfWarpgroups) if others load.
 ///
 /// # Safety
 /// The tiles must be visible to the instruction: loaded by TMA, or written before a
@@ -24,60 +30,65 @@ use crate::{MmaInstruction, uniform};
 /// call for [`new`](Accumulator::new_array) accumulators must not `accumulate`.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-pub unsafe fn gemm_shared<I, W, X, LA, WA, LB, WB, const ATOMS: usize>(
+pub unsafe fn gemm_shared<I, W, X, A, B, const ATOMS: usize>(
     group: &WgmmaGroup,
     mma: ThreadMma<TiledMma<I, W>, X>,
-    a: SharedTile<<I as MmaInstruction>::A, LA, WA>,
-    b: SharedTile<<I as MmaInstruction>::B, LB, WB>,
+    a: A,
+    b: B,
     c: &mut [Accumulator<I>; ATOMS],
     accumulate: bool,
 ) where
     I: WgmmaInstruction + Mma,
     W: Arrangement,
-    X: ThreadIndex,
-    LA: TileShape,
-    WA: StaticSwizzle,
-    LB: TileShape,
-    WB: StaticSwizzle,
+    X: WarpgroupsThread,
+    A: SharedOperand<OperandA<I>>,
+    B: SharedOperand<OperandB<I>>,
 {
     const {
         assert!(
-            LA::Rows::SIZE == <I as MmaInstruction>::M * W::Below::SIZE * ATOMS,
+            rows::<A::Layout>() == <I as MmaInstruction>::M * W::Below::SIZE * ATOMS,
             "gemm_shared: a warpgroup has other rows of A than accumulators: M is 64, times the warpgroups below one \
              another, times the number of accumulators"
         );
         assert!(
-            LB::Rows::SIZE == <I as MmaInstruction>::N * W::Aside::SIZE,
+            rows::<B::Layout>() == <I as MmaInstruction>::N * W::Aside::SIZE,
             "gemm_shared: B has other rows than the instruction's N for each of the warpgroups side by side"
         );
         assert!(
-            LA::Columns::SIZE == LB::Columns::SIZE,
+            <A::Layout as TileShape>::Columns::SIZE == <B::Layout as TileShape>::Columns::SIZE,
             "gemm_shared: the tiles of A and B have different k"
         );
     }
-    // The same for all threads of a warp.
-    let warpgroup = uniform(mma.thread().index() / WARPGROUP_SIZE);
-    let (below, aside) = (
-        warpgroup / const { step::<W>(0) } % const { W::Below::SIZE as u32 },
-        warpgroup / const { step::<W>(1) } % const { W::Aside::SIZE as u32 },
-    );
-    let b = b.operand_b::<I>().rows(aside);
+    let warpgroup = mma.thread().warpgroup();
+    let b = b.operand().rows(aside::<W>(warpgroup));
     for (nth, c) in c.iter_mut().enumerate() {
-        let row = below + const { W::Below::SIZE as u32 } * nth as u32;
-        let a = a.operand_a::<I>().rows(row);
+        let row = below::<W>(warpgroup) + const { W::Below::SIZE as u32 } * nth as u32;
+        let a = a.operand().rows(row);
         // SAFETY: as promised by the caller.
         unsafe {
-            if const { Steps::<TiledMma<I, W>, LA>::SIZE == 4 } {
+            if const { Steps::<TiledMma<I, W>, A::Layout>::SIZE == 4 } {
                 let a = [a.k_step(0), a.k_step(1), a.k_step(2), a.k_step(3)];
                 let b = [b.k_step(0), b.k_step(1), b.k_step(2), b.k_step(3)];
                 group.mma_x4(c, a, b, accumulate);
             } else {
-                each::<Steps<TiledMma<I, W>, LA>>(|step| {
+                each::<Steps<TiledMma<I, W>, A::Layout>>(|step| {
                     group.mma(c, a.k_step(step), b.k_step(step), accumulate || step > 0);
                 });
             }
         }
     }
+}
+
+/// How many warpgroups are above a warpgroup.
+#[inline(always)]
+fn below<W: Arrangement>(warpgroup: u32) -> u32 {
+    warpgroup / const { step::<W>(0) } % const { W::Below::SIZE as u32 }
+}
+
+/// How many warpgroups are to the left of a warpgroup.
+#[inline(always)]
+pub(super) fn aside<W: Arrangement>(warpgroup: u32) -> u32 {
+    warpgroup / const { step::<W>(1) } % const { W::Aside::SIZE as u32 }
 }
 
 /// The distance between the numbers of warpgroups that are neighbours along a direction.

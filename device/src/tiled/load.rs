@@ -13,6 +13,11 @@ use crate::{MmaInstruction, Shared, ldmatrix, ldmatrix_transposed};
 pub(super) type Times<Tile, Unit, Units> =
     <<Tile as TileShape>::Rows as Repeats<Unit, Units>>::Times;
 
+/// [`Times`], as a number.
+pub(super) const fn times<Tile: TileShape<Rows: Repeats<Unit, Units>>, Unit, Units>() -> usize {
+    Times::<Tile, Unit, Units>::SIZE
+}
+
 /// A thread's registers of an M×K tile of A in one step along k, by rows of instructions.
 pub type FragmentA<I, W, Tile> =
     Fragment<<I as WarpMma>::FragmentA, Times<Tile, <I as Mma>::M, <W as Arrangement>::Below>>;
@@ -160,7 +165,7 @@ type MatricesOfB<I, W, P, Tile, const TRANSPOSED: bool> =
     Matrices<TiledMma<I, W, P>, OperandB, Tile, <I as MmaInstruction>::B, TRANSPOSED>;
 
 /// Panics unless the rows of the matrices `M` are 16 bytes side by side in the tile, at a multiple of 16.
-const fn assert_rows<S: Tiled, Element, M>()
+pub(super) const fn assert_rows<S: Tiled, Element, M>()
 where
     MatrixRows<M>: FragmentLayout,
 {

@@ -10,6 +10,8 @@ mod mbarrier;
 mod reduce_add;
 mod stmatrix;
 mod tiled;
+mod tiled_registers;
+mod tiled_store;
 mod tma;
 mod too_early;
 

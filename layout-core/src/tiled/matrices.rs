@@ -48,8 +48,8 @@ where
     };
 }
 
-/// What a tile is divided into by loads.
-trait Divided: Copy + 'static {
+/// What a tile is divided into by loads, or by stores.
+pub(super) trait Divided: Copy + 'static {
     /// (thread, (element of a row, load), 1, step) → the tile's coordinates.
     const DIVIDED: Layout;
 }
@@ -117,8 +117,8 @@ impl<M: Divided> FragmentLayout for MatrixLoads<M> {
     type Storage = [(); 256];
 }
 
-/// The elements of the rows of [`Matrices`] `M`: those of a row, which lie side by side in memory, then the loads. They are
-/// never in a fragment.
+/// The elements of the rows of [`Matrices`] `M`, or of [`StoredMatrices`](crate::StoredMatrices): those of a row, which lie
+/// side by side in memory, then the loads or stores. They are never in a fragment.
 #[derive(Clone, Copy, Debug)]
 pub struct MatrixRows<M>(PhantomData<M>);
 
