@@ -20,6 +20,7 @@ mod gemm_shared;
 mod load;
 mod load_registers_a;
 mod store;
+mod tma;
 mod universal_fma;
 mod vectors;
 
@@ -34,5 +35,6 @@ pub use load::{
 };
 pub use load_registers_a::{LoadRegistersA, TileOfRegistersA, load_registers_a};
 pub use store::{PackedAs, StMatrix, StMatrixTransposed, StoreC, StoredAs, TileOfC, store_c};
+pub use tma::{TmaCopy, TmaLoad, TmaMatrix, TmaStore, TmaStorePart, TmaTile, copy_tile};
 pub use universal_fma::UniversalFma;
 pub use vectors::{Vectors, VectorsAlongK, VectorsAlongMn};

@@ -82,19 +82,29 @@ pub unsafe fn gemm_shared<I, W, X, A, B, const ATOMS: usize>(
 /// How many warpgroups are above a warpgroup.
 #[inline(always)]
 fn below<W: Arrangement>(warpgroup: u32) -> u32 {
-    warpgroup / const { step::<W>(0) } % const { W::Below::SIZE as u32 }
+    place::<W, 0>(warpgroup)
 }
 
 /// How many warpgroups are to the left of a warpgroup.
 #[inline(always)]
 pub(super) fn aside<W: Arrangement>(warpgroup: u32) -> u32 {
-    warpgroup / const { step::<W>(1) } % const { W::Aside::SIZE as u32 }
+    place::<W, 1>(warpgroup)
 }
 
-/// The distance between the numbers of warpgroups that are neighbours along a direction.
-const fn step<W: Arrangement>(along: usize) -> u32 {
-    let stride = W::LAYOUT.mode(along).stride().leaf(0).value() as u32;
-    if stride == 0 { 1 } else { stride }
+/// The place of a warpgroup along a direction, 0 for those below one another and 1 for those side by side.
+#[inline(always)]
+fn place<W: Arrangement, const ALONG: usize>(warpgroup: u32) -> u32 {
+    let count = const { W::LAYOUT.mode(ALONG).size() as u32 };
+    // The distance between the numbers of neighbours.
+    let step = const { W::LAYOUT.mode(ALONG).stride().leaf(0).value() as u32 };
+    if count == 1 {
+        0
+    } else if step * count == const { W::SIZE as u32 } {
+        // There are no more warpgroups, which the compiler does not know.
+        warpgroup / step
+    } else {
+        warpgroup / step % count
+    }
 }
 
 /// Waits for all groups, and returns the thread's accumulators of an M×N tile of C. All threads of the warpgroup call it.

@@ -9,7 +9,6 @@ use half::{bf16, f16};
 
 use super::ByElement;
 use super::load::assert_rows;
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
 use crate::{DeviceData, Shared, stmatrix, stmatrix_transposed};
 use crate::{Float, Float16};
 
@@ -163,7 +162,7 @@ pub fn store_c<Atom, I, W, P, X, V, S>(
 
 /// `stmatrix`: elements of 16 bits, to a tile of which each 16 bytes along n are consecutive in shared memory.
 ///
-/// GPUs before sm_90 do not have the instruction, and a kernel for them does not compile. [`Width<2>`](Width) is in its
+/// GPUs before sm_90 do not have the instruction, and kernels for them are not built with it. [`Width<2>`](Width) is in its
 /// place there.
 #[derive(Clone, Copy, Debug)]
 pub struct StMatrix;
@@ -172,7 +171,6 @@ pub struct StMatrix;
 #[derive(Clone, Copy, Debug)]
 pub struct StMatrixTransposed;
 
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
 macro_rules! by_matrices {
     ($atom:ty: $store:ident, $is_transposed:literal) => {
         /// To tiles whose extents and layout the compiler knows.
@@ -221,9 +219,7 @@ macro_rules! by_matrices {
         }
     };
 }
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
 by_matrices!(StMatrix: stmatrix, false);
-#[cfg(any(not(target_arch = "nvptx64"), target_feature = "sm_90"))]
 by_matrices!(StMatrixTransposed: stmatrix_transposed, true);
 
 /// Stores `N` neighbouring values at a time. Those outside of the tensor are left out.

@@ -12,6 +12,7 @@ mod stmatrix;
 mod tiled;
 mod tiled_registers;
 mod tiled_store;
+mod tiled_tma;
 mod tma;
 mod too_early;
 

@@ -6,11 +6,11 @@
 use cutlet_device::collective::{Stages, TileRing};
 use cutlet_device::mbarrier::{Mbarrier, fence_mbarrier_init};
 use cutlet_device::tile::{KMajor, OperandLayout, SwizzleSpan};
-use cutlet_device::tma::{LoadOptions, TensorMap};
+use cutlet_device::tiled::{TmaLoad, TmaMatrix, copy_tile};
+use cutlet_device::tma::TensorMap;
 use cutlet_device::{
     GlobalMut, SharedArray, block_idx, elect_one, kernel, sync_threads, thread_idx, warp_idx_sync,
 };
-use cutlet_layout_core::tile_origin;
 use half::bf16;
 
 use crate::matrices::output;
@@ -42,8 +42,14 @@ pub unsafe fn tma(
     c: GlobalMut<bf16>,
     #[shared] storage: (Ring, Ring, Barriers),
 ) {
-    // SAFETY: the launcher promises the extents.
-    let c = unsafe { output(extents, c) };
+    // SAFETY: the launcher promises the maps and the extents.
+    let (a, b, c) = unsafe {
+        (
+            TmaMatrix::new(map_a),
+            TmaMatrix::new(map_b),
+            output(extents, c),
+        )
+    };
     let (row, column) = (block_idx().y, block_idx().x);
     let warp = warp_idx_sync();
     let (ring_a, ring_b, words) = storage;
@@ -60,15 +66,15 @@ pub unsafe fn tma(
         if k_tile < k_tiles && warp.is_first() && elect_one() {
             let stage = k_tile % STAGES;
             full(stage).arrive_expect_tx(2 * Stored::BYTES);
-            let (from_a, from_b) = (
-                tile_origin::<Tile>((row, k_tile)),
-                tile_origin::<Tile>((column, k_tile)),
+            let load = TmaLoad::with(full(stage));
+            let (a, b) = (
+                a.local_tile::<Tile>((row, k_tile)),
+                b.local_tile::<Tile>((column, k_tile)),
             );
-            let options = LoadOptions::DEFAULT;
             // SAFETY: the maps have these tiles' boxes. All threads have read the stage, or it was never filled.
             unsafe {
-                (ring_a.tile(stage)).load(map_a, from_a, full(stage), options);
-                (ring_b.tile(stage)).load(map_b, from_b, full(stage), options);
+                copy_tile(load, a, ring_a.tile(stage));
+                copy_tile(load, b, ring_b.tile(stage));
             }
         }
     };

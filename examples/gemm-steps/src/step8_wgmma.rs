@@ -5,29 +5,34 @@
 //! connects them: its stages have a barrier for full and one for empty.
 
 use cutlet_device::collective::{ClusterShape, Consumer, Pipeline, StageCount, Stages, TileRing};
-use cutlet_device::sm90::{
-    Accumulator, AccumulatorLayout, Wgmma, warpgroup_arrive, warpgroup_wait,
-};
+use cutlet_device::sm90::{Accumulator, Wgmma, warpgroup_arrive, warpgroup_wait};
 use cutlet_device::tile::{KMajor, KMajorTile, OperandLayout, SwizzleSpan};
-use cutlet_device::tma::{LoadOptions, TensorMap};
+use cutlet_device::tiled::{
+    FragmentC, TmaLoad, TmaMatrix, copy_tile, gemm_shared, store_c, wait_c,
+};
+use cutlet_device::tma::TensorMap;
 use cutlet_device::warpgroup::{
-    WarpgroupIdx, WarpgroupThread, decrease_registers, increase_registers, warpgroup_idx,
+    ThreadOfWarpgroups, WarpgroupThread, decrease_registers, increase_registers, warpgroup_idx,
     warpgroup_thread_idx,
 };
 use cutlet_device::{
-    BlockCoord, Float, GlobalMut, MmaInstruction, block_idx, elect_one, kernel, sync_threads,
-    warp_idx_sync,
+    BlockCoord, GlobalMut, block_idx, elect_one, kernel, sync_threads, warp_idx_sync,
 };
-use cutlet_layout_core::{Fragment, L, tile_origin};
+use cutlet_layout_core::{InOrder, L, ThreadMma, TiledMma, Width};
 use half::bf16;
 
-use crate::matrices::{Output, output};
+use crate::matrices::output;
 
-/// The instruction of a warpgroup.
-pub type Mma = Wgmma<256, bf16>;
-/// A block's tile of C, and the half of a warpgroup.
+/// Two warpgroups below one another.
+type Below = L!((2, 1):(1, 0));
+/// The instruction of a warpgroup, by both consumers.
+type Instruction = Wgmma<256, bf16>;
+/// See [`Instruction`].
+pub type Mma = TiledMma<Instruction, Below>;
+/// A consumer's part of the product.
+pub type ConsumerMma = ThreadMma<Mma, ThreadOfWarpgroups<2>>;
+/// A block's tile of C.
 pub type TileC = L!((128, 256):(1@0, 1@1));
-type HalfOfC = L!((64, 256):(1@0, 1@1));
 /// Tiles of A and of B for 64 k.
 pub type TileA = L!((128, 64):(1@0, 1@1));
 /// See [`TileA`].
@@ -42,8 +47,8 @@ pub type RingA<S> =
 /// See [`RingA`].
 pub type RingB<S> =
     TileRing<bf16, OperandLayout<bf16, KMajor, 256, 64, 128>, SwizzleSpan<bf16, 128>, S>;
-/// A thread's accumulators.
-pub type Sums = Fragment<f32, <Mma as MmaInstruction>::Values>;
+/// A thread's accumulators of the tile.
+pub type Sums = FragmentC<Instruction, Below, InOrder, TileC>;
 /// Four stages of 48 KiB, which is most of shared memory.
 type Four = Stages<4>;
 
@@ -79,32 +84,28 @@ pub unsafe fn wgmma(
         if warp.is_first() && elect_one() {
             // SAFETY: the launcher promises the maps.
             unsafe {
-                produce(
-                    (ring_a, map_a),
-                    (ring_b, map_b),
-                    pipeline,
-                    (row, column),
-                    k_tiles,
-                )
-            };
+                let (a, b) = (TmaMatrix::new(map_a), TmaMatrix::new(map_b));
+                produce((ring_a, a), (ring_b, b), pipeline, (row, column), k_tiles);
+            }
         }
         return;
     }
     increase_registers::<232>();
-    let who = (warpgroup.after(1), thread);
-    let sums = multiply((ring_a, ring_b), &mut pipeline.consumer(), who, k_tiles);
-    store(&sums, c, (row, column), who);
+    let mma = Mma::thread_slice(ThreadOfWarpgroups::new(warpgroup.after(1), thread));
+    let mut stages = pipeline.consumer();
+    let sums = multiply((ring_a, ring_b), &mut stages, (mma, thread), k_tiles);
+    store_c(Width::<2>, mma, c.local_tile::<TileC>((row, column)), &sums);
 }
 
 /// Loads all k-tiles, as soon as their stages are empty.
 ///
 /// # Safety
-/// The maps must be of these tiles.
+/// The matrices' maps must be of these tiles.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn produce(
-    (ring_a, map_a): (RingA<Four>, &TensorMap),
-    (ring_b, map_b): (RingB<Four>, &TensorMap),
+    (ring_a, a): (RingA<Four>, TmaMatrix<'_>),
+    (ring_b, b): (RingB<Four>, TmaMatrix<'_>),
     pipeline: Pipeline<Four>,
     (row, column): (BlockCoord, BlockCoord),
     k_tiles: u32,
@@ -112,40 +113,39 @@ unsafe fn produce(
     let mut producer = pipeline.producer();
     for k_tile in 0..k_tiles {
         let filling = producer.acquire(StoredA::BYTES + StoredB::BYTES);
-        let (stage, full) = (filling.stage(), filling.barrier());
-        let (from_a, from_b) = (
-            tile_origin::<TileA>((row, k_tile)),
-            tile_origin::<TileB>((column, k_tile)),
+        let (stage, load) = (filling.stage(), TmaLoad::with(filling.barrier()));
+        let (a, b) = (
+            a.local_tile::<TileA>((row, k_tile)),
+            b.local_tile::<TileB>((column, k_tile)),
         );
-        let options = LoadOptions::DEFAULT;
         // SAFETY: the caller promises the maps, and the stage is empty.
         unsafe {
-            ring_a.stage(stage).load(map_a, from_a, full, options);
-            ring_b.stage(stage).load(map_b, from_b, full, options);
+            copy_tile(load, a, ring_a.stage(stage));
+            copy_tile(load, b, ring_b.stage(stage));
         }
     }
 }
 
-/// Multiplies a warpgroup's 64 rows of the next `k_tiles` k-tiles.
+/// Multiplies the next `k_tiles` k-tiles.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn multiply<S: StageCount, C: ClusterShape>(
     (ring_a, ring_b): (RingA<S>, RingB<S>),
     stages: &mut Consumer<S, C>,
-    (consumer, thread): (WarpgroupIdx, WarpgroupThread),
+    (mma, thread): (ConsumerMma, WarpgroupThread),
     k_tiles: u32,
 ) -> Sums {
-    let mut sums = Accumulator::<Mma>::new();
+    let mut sums = Accumulator::new_array::<1>();
     let mut under_way = None;
     for k_tile in 0..k_tiles {
         let filled = stages.wait();
-        let a = ring_a.operand_a::<Mma>(filled.stage()).rows(consumer);
-        let b = ring_b.operand_b::<Mma>(filled.stage());
+        let (a, b) = (
+            ring_a.operand_a::<Instruction>(filled.stage()),
+            ring_b.operand_b::<Instruction>(filled.stage()),
+        );
         let group = warpgroup_arrive();
-        let steps_a = [a.k_step(0), a.k_step(1), a.k_step(2), a.k_step(3)];
-        let steps_b = [b.k_step(0), b.k_step(1), b.k_step(2), b.k_step(3)];
         // SAFETY: the stage is full until it is released. The first k-tile replaces what the accumulators hold.
-        unsafe { group.mma_x4(&mut sums, steps_a, steps_b, k_tile > 0) };
+        unsafe { gemm_shared(&group, mma, a, b, &mut sums, k_tile > 0) };
         group.commit();
         // This k-tile is multiplied while the next one is awaited. The one before is done.
         warpgroup_wait::<1>();
@@ -153,26 +153,11 @@ pub fn multiply<S: StageCount, C: ClusterShape>(
             stages.release(done, thread);
         }
     }
-    let sums = sums.wait();
+    let sums = wait_c(mma, sums);
     if let Some(done) = under_way {
         stages.release(done, thread);
     }
     sums
-}
-
-/// Rounds a warpgroup's accumulators to bf16, and stores them.
-#[inline(always)]
-#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-fn store(
-    sums: &Sums,
-    c: Output,
-    (row, column): (BlockCoord, BlockCoord),
-    (consumer, thread): (WarpgroupIdx, WarpgroupThread),
-) {
-    c.local_tile::<TileC>((row, column))
-        .local_tile::<HalfOfC>((consumer, 0u32))
-        .partition::<AccumulatorLayout<Mma, 2>>(thread)
-        .store_with(|v| Float::from_f32(sums.get(v)));
 }
 
 #[cfg(not(target_arch = "nvptx64"))]

@@ -4,25 +4,23 @@
 //! The roles are those of step 8. The producer runs ahead into the next tile of C. A consumer leaves its rows in shared
 //! memory, from where TMA stores them while the next tile is multiplied.
 
-use cutlet_device::cluster::{Multicast, cluster_arrive_relaxed, cluster_wait};
+use cutlet_device::cluster::{cluster_arrive_relaxed, cluster_wait};
 use cutlet_device::collective::{Cluster, PersistentTileScheduler, Pipeline, Splits, Stages};
-use cutlet_device::sm90::store_accumulator;
 use cutlet_device::tile::KMajorTile;
-use cutlet_device::tma::{
-    LoadOptions, TensorMap, tma_store_commit, tma_store_wait, tma_store_wait_read,
-};
+use cutlet_device::tiled::{StMatrix, TmaLoad, TmaMatrix, TmaStore, TmaTile, copy_tile, store_c};
+use cutlet_device::tma::{TensorMap, tma_store_commit, tma_store_wait, tma_store_wait_read};
 use cutlet_device::warpgroup::{
-    WarpgroupIdx, WarpgroupThread, decrease_registers, increase_registers, warpgroup_idx,
-    warpgroup_sync, warpgroup_thread_idx,
+    ThreadOfWarpgroups, WarpgroupIdx, WarpgroupThread, decrease_registers, increase_registers,
+    warpgroup_idx, warpgroup_sync, warpgroup_thread_idx,
 };
 use cutlet_device::{
     SharedStorage, cluster_rank, elect_one, fence_async_shared, kernel, warp_idx_sync,
 };
-use cutlet_layout_core::{Divisor, Raster, tile_origin};
+use cutlet_layout_core::{Divisor, Raster};
 use half::bf16;
 
 use crate::step8_wgmma::{
-    Mma, RingA, RingB, StoredA, StoredB, Sums, TileA, TileB, TileC, multiply,
+    ConsumerMma, Mma, RingA, RingB, StoredA, StoredB, Sums, TileA, TileB, TileC, multiply,
 };
 
 /// A block's tile of C in shared memory.
@@ -72,17 +70,24 @@ pub unsafe fn clusters(
         decrease_registers::<40>();
         if warp.is_first() && elect_one() {
             // SAFETY: the launcher promises the maps.
-            unsafe { produce(storage, map_a, map_b, tiles, k_tiles) };
+            unsafe {
+                let (a, b) = (TmaMatrix::new(map_a), TmaMatrix::new(map_b));
+                produce(storage, a, b, tiles, k_tiles);
+            }
         }
         return;
     }
     increase_registers::<232>();
-    let who = (warpgroup.after(1), thread);
+    let consumer = warpgroup.after(1);
+    let mma = Mma::thread_slice(ThreadOfWarpgroups::new(consumer, thread));
     let mut stages = storage.pipeline.consumer();
+    // SAFETY: the launcher promises the map.
+    let c = unsafe { TmaMatrix::new(map_c) };
     for tile in tiles {
-        let sums = multiply((storage.a, storage.b), &mut stages, who, k_tiles);
+        let sums = multiply((storage.a, storage.b), &mut stages, (mma, thread), k_tiles);
+        let to = c.local_tile::<TileC>((tile.row, tile.column));
         // SAFETY: the launcher promises the map.
-        unsafe { store(&sums, storage.c, map_c, (tile.row, tile.column), who) };
+        unsafe { store(mma, &sums, storage.c, to, (consumer, thread)) };
     }
     if thread.is_first() {
         tma_store_wait::<0>();
@@ -92,32 +97,28 @@ pub unsafe fn clusters(
 /// Loads the k-tiles of all tiles. Each block of the cluster loads its own A, and half of B for both.
 ///
 /// # Safety
-/// The maps must be of these tiles.
+/// The matrices' maps must be of these tiles.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn produce(
     storage: Storage,
-    map_a: &TensorMap,
-    map_b: &TensorMap,
+    a: TmaMatrix<'_>,
+    b: TmaMatrix<'_>,
     tiles: Tiles,
     k_tiles: u32,
 ) {
     let rank = cluster_rank().get();
-    let to_both = LoadOptions::DEFAULT.multicast(Multicast::first(2));
     let mut producer = storage.pipeline.producer();
     for tile in tiles {
         for k_tile in 0..k_tiles {
             let filling = producer.acquire(StoredA::BYTES + StoredB::BYTES);
-            let (stage, full) = (filling.stage(), filling.barrier());
-            let (a, b) = (storage.a.stage(stage), storage.b.stage(stage));
-            let (from_a, from_b) = (
-                tile_origin::<TileA>((tile.row, k_tile)),
-                tile_origin::<TileB>((tile.column, k_tile)),
-            );
+            let (stage, load) = (filling.stage(), TmaLoad::with(filling.barrier()));
+            let a = a.local_tile::<TileA>((tile.row, k_tile));
+            let b = b.local_tile::<TileB>((tile.column, k_tile));
             // SAFETY: the caller promises the maps, and the stage is empty in both blocks.
             unsafe {
-                a.load(map_a, from_a, full, LoadOptions::DEFAULT);
-                b.load_multicast(2, rank, 0, map_b, from_b, full, to_both);
+                copy_tile(load, a, storage.a.stage(stage));
+                copy_tile(load.part_of_cluster(2, rank), b, storage.b.stage(stage));
             }
         }
     }
@@ -132,10 +133,10 @@ unsafe fn produce(
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn store(
+    mma: ConsumerMma,
     sums: &Sums,
-    tile: StoredC,
-    map: &TensorMap,
-    at: (u32, u32),
+    stored: StoredC,
+    to: TmaTile<'_, TileC>,
     (consumer, thread): (WarpgroupIdx, WarpgroupThread),
 ) {
     // The store of the tile before has read these rows.
@@ -143,13 +144,13 @@ unsafe fn store(
         tma_store_wait_read::<0>();
     }
     warpgroup_sync(consumer);
-    // SAFETY: these rows of the tile are this warpgroup's.
-    unsafe { store_accumulator::<Mma, _, _, _>(tile, consumer, 0, thread, sums) };
+    // SAFETY: barriers order the stores, and what TMA reads.
+    store_c(StMatrix, mma, unsafe { stored.tensor() }, sums);
     fence_async_shared();
     warpgroup_sync(consumer);
     if thread.is_first() {
         // SAFETY: the caller promises the map, and the rows are written.
-        unsafe { tile.store_part::<2, 2>(consumer, map, tile_origin::<TileC>(at)) };
+        unsafe { copy_tile(TmaStore::part::<2>(consumer), stored, to) };
         tma_store_commit();
     }
 }
