@@ -3,16 +3,21 @@
 //! | what | by |
 //! |---|---|
 //! | copy a tile, also in part | [`copy`], [`copy_if`], with [`CpAsync`] or [`Width`] as the copy's atom |
+//! | copy a tile by TMA | [`copy_tile`], by [`TmaLoad`] or [`TmaStore`] |
 //! | read operands from shared memory | [`load_a`], [`load_b`], by [`LdMatrix`], [`LdMatrixTransposed`], [`VectorsAlongK`], [`VectorsAlongMn`] or [`ByElement`] |
-//! | multiply what a product left in registers | [`accumulators_as_a`] |
 //! | multiply | [`gemm`], with the instructions of [`sm80`](crate::sm80) or [`UniversalFma`] as the atom |
+//! | multiply what a product left in registers | [`accumulators_as_a`] |
 //! | multiply tiles in shared memory | [`gemm_shared`], with [`Wgmma`](crate::sm90::Wgmma) as the atom |
+//! | multiply an A in registers by a tile in shared memory | [`gemm_from_registers`], of [`load_registers_a`] or [`accumulators_as_registers_a`] |
+//! | store accumulators | [`store_c`], by [`StMatrix`], [`StMatrixTransposed`], [`Width`] or [`ByElement`] |
+//! | assert what accesses cost | [`assert_conflict_free`], [`assert_vectorised`] |
 //!
 //! [`TiledCopy`]: cutlet_layout_core::TiledCopy
 //! [`TiledMma`]: cutlet_layout_core::TiledMma
 //! [`Width`]: cutlet_layout_core::Width
 
 mod accumulators_as_a;
+mod checks;
 mod copy;
 mod gemm;
 mod gemm_from_registers;
@@ -25,6 +30,10 @@ mod universal_fma;
 mod vectors;
 
 pub use accumulators_as_a::accumulators_as_a;
+pub use checks::{
+    CopyAccess, LoadAAccess, LoadBAccess, SharedAccess, StoreCAccess, assert_conflict_free,
+    assert_vectorised,
+};
 pub use copy::{CopyInstruction, CpAsync, copy, copy_if};
 pub use gemm::{FragmentC, gemm};
 pub use gemm_from_registers::{accumulators_as_registers_a, gemm_from_registers};

@@ -22,6 +22,29 @@ pub const fn covers_exactly<C: ThreadValue>(extent: Coord) -> bool {
         .is_none()
 }
 
+/// Panics unless every coordinate of a tile of `extent` is held by exactly one value of one thread, and names an element and
+/// its owners.
+///
+/// [`Tensor::partition`](crate::Tensor::partition) asserts it, where a tile is partitioned. A kernel's configuration can
+/// assert it where it is declared:
+///
+/// ```
+/// use cutlet_layout_core::{CopyPartition, L, TiledCopy, Width, assert_covers};
+///
+/// type Copy = TiledCopy<Width<4>, L!((8, 8):(8, 1)), L!((1, 4):(0, 1))>;
+/// const _: () = assert_covers::<CopyPartition<Copy, L!((16, 32):(1@0, 1@1))>>([16, 32]);
+/// ```
+///
+/// ```compile_fail,E0080
+/// # use cutlet_layout_core::{L, Tv, assert_covers};
+/// // "element (0,2) of a tile of 2×4 has no owner"
+/// const _: () = assert_covers::<Tv<L!(2:1@1), L!(2:1@0)>>([2, 4]);
+/// ```
+#[track_caller]
+pub const fn assert_covers<C: ThreadValue>(extent: Coord) {
+    assert_exact::<C>(Some(matrix_extents(extent)));
+}
+
 /// Panics unless `C` holds each element of a tile of `extents` once. Without extents, the tile is what `C` reaches
 /// over.
 #[track_caller]

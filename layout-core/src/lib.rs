@@ -117,7 +117,7 @@ pub use slice::{dice, slice, slice_and_offset, try_dice, try_slice, try_slice_an
 pub use swizzle::Swizzle;
 pub use tiler::{Tiler, TilerKind};
 
-pub use coverage::covers_exactly;
+pub use coverage::{assert_covers, covers_exactly};
 pub use divisor::{Divide, Divisor};
 #[cfg(not(target_arch = "nvptx64"))]
 pub use engine::Line;

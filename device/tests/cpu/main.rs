@@ -10,6 +10,7 @@ mod mbarrier;
 mod reduce_add;
 mod stmatrix;
 mod tiled;
+mod tiled_checks;
 mod tiled_registers;
 mod tiled_store;
 mod tiled_tma;
