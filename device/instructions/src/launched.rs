@@ -8,3 +8,4 @@ pub mod column_sums;
 pub mod flags;
 pub mod reductions;
 pub mod register_operand;
+pub mod tiled;

@@ -8,6 +8,7 @@ mod column_sums;
 mod flags;
 mod reductions;
 mod register_operand;
+mod tiled;
 
 use cutlet_host::Device;
 
