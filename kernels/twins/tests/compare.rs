@@ -1,4 +1,4 @@
-//! The PTX of a layout-driven kernel against the PTX of its hand-indexed twin: layouts cost no instruction.
+//! The PTX of layout-driven kernels against the PTX of their hand-indexed twins: layouts cost no instruction.
 
 use cutlet_device::PtxLibrary;
 use cutlet_host::ptx_text;
@@ -26,25 +26,38 @@ fn instructions(body: &str) -> Vec<&str> {
         .collect()
 }
 
-fn assert_no_more_instructions_than_the_twin(entry: &str) {
-    let (by_layout, by_hand) = (
-        body(&cutlet_kernels::PTX, entry),
-        body(&cutlet_twins::PTX, entry),
-    );
-    let (found, allowed) = (instructions(&by_layout).len(), instructions(&by_hand).len());
-    println!("{entry}: {found} instructions by layout, {allowed} by hand");
+fn assert_no_more_instructions(
+    (library, by_layout): (&PtxLibrary, &str),
+    (twins, by_hand): (&PtxLibrary, &str),
+) {
+    let (of_layout, of_twin) = (body(library, by_layout), body(twins, by_hand));
+    let (found, allowed) = (instructions(&of_layout).len(), instructions(&of_twin).len());
+    println!("{by_layout}: {found} instructions by layout, {allowed} by hand");
     assert!(
         found <= allowed,
-        "{entry}: {found} instructions, {allowed} by hand"
+        "{by_layout}: {found} instructions, {allowed} by hand"
     );
     for leftover in ["call", ".local", ".func"] {
-        assert!(!by_layout.contains(leftover), "{entry} has {leftover}");
+        assert!(!of_layout.contains(leftover), "{by_layout} has {leftover}");
     }
 }
 
 #[test]
 fn transpose_costs_no_more_than_its_twin() {
-    assert_no_more_instructions_than_the_twin("transpose_f32");
+    let entry = "transpose_f32";
+    assert_no_more_instructions((&cutlet_kernels::PTX, entry), (&cutlet_twins::PTX, entry));
+}
+
+#[test]
+fn a_tiled_copy_costs_no_more_than_its_twin() {
+    let twins = &cutlet_twins::PTX;
+    assert_no_more_instructions((twins, "copy_by_layout"), (twins, "copy_by_hand"));
+}
+
+#[test]
+fn a_tiled_product_costs_no_more_than_its_twin() {
+    let twins = &cutlet_twins::PTX;
+    assert_no_more_instructions((twins, "product_by_layout"), (twins, "product_by_hand"));
 }
 
 /// A value needs at most two multiplications by a leading dimension: one for the source, one for the destination. The
