@@ -66,6 +66,10 @@ impl<I: WarpMma + Mma, W: Arrangement, S> TileOfB<I, W> for S where
             `VectorsAlongK`, `VectorsAlongMn` and `ByElement` all"
 )]
 pub trait LoadOperands<I: WarpMma + Mma>: Copy {
+    /// Whether it transposes the matrices that it reads, if it reads matrices.
+    #[doc(hidden)]
+    const TRANSPOSED: Option<bool> = None;
+
     /// See [`load_a`].
     fn load_a<W: Arrangement, P: Permutation, X: ThreadIndex, S: TileOfA<I, W>>(
         mma: ThreadMma<TiledMma<I, W, P>, X>,
@@ -101,6 +105,15 @@ where
     X: ThreadIndex,
     S: TileOfA<I, W>,
 {
+    // Here, so that an error names the line of the caller.
+    const {
+        assert_rows::<
+            S,
+            <I as MmaInstruction>::A,
+            MatricesOfA<I, W, P, S::Tile, false>,
+            MatricesOfA<I, W, P, S::Tile, true>,
+        >(Atom::TRANSPOSED, UNREADABLE)
+    }
     Atom::load_a(mma, tile, step)
 }
 
@@ -121,6 +134,14 @@ where
     X: ThreadIndex,
     S: TileOfB<I, W>,
 {
+    const {
+        assert_rows::<
+            S,
+            <I as MmaInstruction>::B,
+            MatricesOfB<I, W, P, S::Tile, false>,
+            MatricesOfB<I, W, P, S::Tile, true>,
+        >(Atom::TRANSPOSED, UNREADABLE)
+    }
     Atom::load_b(mma, tile, step)
 }
 
@@ -164,17 +185,37 @@ type MatricesOfA<I, W, P, Tile, const TRANSPOSED: bool> =
 type MatricesOfB<I, W, P, Tile, const TRANSPOSED: bool> =
     Matrices<TiledMma<I, W, P>, OperandB, Tile, <I as MmaInstruction>::B, TRANSPOSED>;
 
-/// Panics unless the rows of the matrices `M` are 16 bytes side by side in the tile, at a multiple of 16.
-pub(super) const fn assert_rows<S: Tiled, Element, M>()
+/// What is wrong with a tile that an atom cannot read.
+pub(super) const UNREADABLE: &str = "the rows that `ldmatrix` reads are not 16 bytes side by side in this tile: \
+    `LdMatrix` is for tiles that are consecutive along k, `LdMatrixTransposed` for those along m or n, and `ByElement` \
+    for all others";
+
+/// How many elements of a row of the matrices `M` are side by side in the tile. It is a function, because the compiler
+/// evaluates the constants of both branches of a `match`, and not every element has transposed matrices.
+const fn run<S: Tiled, M>() -> usize
 where
     MatrixRows<M>: FragmentLayout,
 {
-    let run = <<S::Inner as Inner>::Bound<MatrixRows<M>> as Bound>::RUN;
-    assert!(
-        run * size_of::<Element>() >= 16,
-        "the rows that `ldmatrix` reads are not 16 bytes side by side in this tile: `LdMatrix` is for tiles that are \
-         consecutive along k, `LdMatrixTransposed` for those along m or n, and `ByElement` for all others"
-    );
+    <<S::Inner as Inner>::Bound<MatrixRows<M>> as Bound>::RUN
+}
+
+/// Panics unless the rows of the `Plain` matrices, or of the `Transposed` ones, are 16 bytes side by side in the tile, if an
+/// atom moves matrices.
+pub(super) const fn assert_rows<S: Tiled, Element, Plain, Transposed>(
+    transposed: Option<bool>,
+    message: &'static str,
+) where
+    MatrixRows<Plain>: FragmentLayout,
+    MatrixRows<Transposed>: FragmentLayout,
+{
+    let run = match transposed {
+        Some(false) => run::<S, Plain>(),
+        Some(true) => run::<S, Transposed>(),
+        None => return,
+    };
+    if run * size_of::<Element>() < 16 {
+        panic!("{}", message);
+    }
 }
 
 /// Implements an atom that loads four matrices for an instruction's A, and for two instructions' B, or two for one
@@ -184,6 +225,8 @@ macro_rules! by_matrices {
         impl<I: WarpMma<FragmentA = [u32; 4], FragmentB = [u32; 2]> + Mma> LoadOperands<I>
             for $atom
         {
+            const TRANSPOSED: Option<bool> = Some($is_transposed);
+
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn load_a<W: Arrangement, P: Permutation, X: ThreadIndex, S: TileOfA<I, W>>(
@@ -191,13 +234,6 @@ macro_rules! by_matrices {
                 tile: S,
                 step: usize,
             ) -> FragmentA<I, W, S::Tile> {
-                const {
-                    assert_rows::<
-                        S,
-                        <I as MmaInstruction>::A,
-                        MatricesOfA<I, W, P, S::Tile, $is_transposed>,
-                    >()
-                }
                 let rows = tile
                     .partition_tile_broadcast::<MatricesOfA<I, W, P, S::Tile, $is_transposed>>(
                         mma.thread(),
@@ -216,13 +252,6 @@ macro_rules! by_matrices {
                 tile: S,
                 step: usize,
             ) -> FragmentB<I, W, S::Tile> {
-                const {
-                    assert_rows::<
-                        S,
-                        <I as MmaInstruction>::B,
-                        MatricesOfB<I, W, P, S::Tile, $is_transposed>,
-                    >()
-                }
                 let rows = tile
                     .partition_tile_broadcast::<MatricesOfB<I, W, P, S::Tile, $is_transposed>>(
                         mma.thread(),

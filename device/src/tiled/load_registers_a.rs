@@ -7,7 +7,7 @@ use cutlet_layout_core::{
     ThreadIndex, ThreadMma, ThreadValue, TileShape, Tiled, TiledMma,
 };
 
-use super::load::{assert_rows, times};
+use super::load::{UNREADABLE, assert_rows, times};
 use super::{ByElement, LdMatrix, LdMatrixTransposed};
 use crate::sm90::{FragmentA, RegisterA, RegisterElement, WgmmaInstruction};
 use crate::{MmaInstruction, Shared, ldmatrix, ldmatrix_transposed};
@@ -56,6 +56,10 @@ impl<I: WgmmaInstruction + Mma, W: Arrangement, S> TileOfRegistersA<I, W> for S 
     note = "`LdMatrix` reads tiles along k, `LdMatrixTransposed` tiles of 16-bit elements along m, and `ByElement` all"
 )]
 pub trait LoadRegistersA<I: WgmmaInstruction<A: RegisterElement> + Mma>: Copy {
+    /// Whether it transposes the matrices that it reads, if it reads matrices.
+    #[doc(hidden)]
+    const TRANSPOSED: Option<bool> = None;
+
     /// The registers of the `nth` instruction's rows in one step along k.
     #[doc(hidden)]
     fn load<W: Arrangement, X: ThreadIndex, S: TileOfRegistersA<I, W>>(
@@ -95,6 +99,12 @@ where
             STEPS * <I as MmaInstruction>::K == <S::Tile as TileShape>::Columns::SIZE,
             "load_registers_a: the tile has other k than the registers: k is that of the instruction, times the `STEPS`"
         );
+        assert_rows::<
+            S,
+            <I as MmaInstruction>::A,
+            MatricesOfA<I, W, S::Tile, false>,
+            MatricesOfA<I, W, S::Tile, true>,
+        >(Atom::TRANSPOSED, UNREADABLE);
     }
     core::array::from_fn(|nth| core::array::from_fn(|step| Atom::load(mma, tile, nth, step)))
 }
@@ -108,6 +118,8 @@ type MatricesOfA<I, W, Tile, const TRANSPOSED: bool> =
 macro_rules! by_matrices {
     ($atom:ty: $load:ident, $is_transposed:literal) => {
         impl<I: WgmmaInstruction<A: RegisterElement> + Mma> LoadRegistersA<I> for $atom {
+            const TRANSPOSED: Option<bool> = Some($is_transposed);
+
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn load<W: Arrangement, X: ThreadIndex, S: TileOfRegistersA<I, W>>(
@@ -116,13 +128,6 @@ macro_rules! by_matrices {
                 nth: usize,
                 step: usize,
             ) -> RegisterA<<I as MmaInstruction>::A> {
-                const {
-                    assert_rows::<
-                        S,
-                        <I as MmaInstruction>::A,
-                        MatricesOfA<I, W, S::Tile, $is_transposed>,
-                    >()
-                }
                 let rows = tile
                     .partition_tile_broadcast::<MatricesOfA<I, W, S::Tile, $is_transposed>>(
                         mma.thread(),

@@ -1,7 +1,7 @@
 //! Accumulators of a tiled MMA, from registers to a tile of C.
 
 use cutlet_layout_core::{
-    Arrangement, EngineMut, Fixed, Fragment, Mma, OperandC, PartitionC, PartitionValues,
+    Arrangement, Engine, EngineMut, Fixed, Fragment, Mma, OperandC, PartitionC, PartitionValues,
     Permutation, Repeats, StaticLayout, StaticSwizzle, StoredMatrices, ThreadIndex, ThreadMma,
     ThreadValue, TileShape, Tiled, TiledMma, Width,
 };
@@ -92,6 +92,10 @@ of_16_bits!(bf16 f16);
             `ByElement` and `Width<N>` store to any tile that is written"
 )]
 pub trait StoreC<V: Copy, S: Tiled>: Copy {
+    /// Whether it transposes the matrices that it stores, if it stores matrices.
+    #[doc(hidden)]
+    const TRANSPOSED: Option<bool> = None;
+
     /// See [`store_c`].
     #[doc(hidden)]
     fn store_c<I: Mma, W: Arrangement, P: Permutation, X: ThreadIndex>(
@@ -101,6 +105,10 @@ pub trait StoreC<V: Copy, S: Tiled>: Copy {
     ) where
         S: TileOfC<I, W>;
 }
+
+/// What is wrong with a tile that an atom cannot write.
+const UNWRITABLE: &str = "the rows that `stmatrix` writes are not 16 bytes side by side in this tile: `StMatrix` is for \
+    tiles that are consecutive along n, `StMatrixTransposed` for those along m, and `ByElement` for all others";
 
 /// Stores a thread's accumulators, or values that were computed of them, to an M×N tile of C. All threads of the tiled MMA
 /// call it. `atom` is the instruction that stores them. Accumulators in `f32` are rounded to the tile's elements, if these
@@ -157,10 +165,42 @@ pub fn store_c<Atom, I, W, P, X, V, S>(
     V: Copy,
     S: TileOfC<I, W>,
 {
+    // Here, so that an error names the line of the caller.
+    const {
+        assert_rows::<
+            S,
+            <S::Engine as Engine>::Element,
+            StoredMatrices<TiledMma<I, W, P>, S::Tile, false>,
+            StoredMatrices<TiledMma<I, W, P>, S::Tile, true>,
+        >(Atom::TRANSPOSED, UNWRITABLE)
+    }
     Atom::store_c(mma, tile, values);
 }
 
 /// `stmatrix`: elements of 16 bits, to a tile of which each 16 bytes along n are consecutive in shared memory.
+///
+/// A tile that is consecutive along m does not compile:
+///
+/// ```compile_fail,E0080
+/// use cutlet_device::sm80::Mma16816;
+/// use cutlet_device::tile::MnMajorTile;
+/// use cutlet_device::tiled::{StMatrix, store_c};
+/// use cutlet_device::{kernel, thread_idx};
+/// use cutlet_layout_core::{L, TiledMma};
+/// use half::bf16;
+///
+/// type Mma = TiledMma<Mma16816<bf16>, L!((2, 2):(1, 2))>;
+///
+/// # /// # Safety
+/// # /// None.
+/// #[kernel(threads = 128, arch = "sm_90a")]
+/// unsafe fn product(#[shared] c: MnMajorTile<bf16, 64, 64>) {
+///     let mma = Mma::thread_slice(thread_idx());
+///     let sums = mma.fragment_c::<L!((64, 64):(1@0, 1@1)), f32>(0.0);
+///     store_c(StMatrix, mma, unsafe { c.tensor() }, &sums);
+/// }
+/// # fn main() { product.body(); }
+/// ```
 ///
 /// GPUs before sm_90 do not have the instruction, and kernels for them are not built with it. [`Width<2>`](Width) is in its
 /// place there.
@@ -182,6 +222,8 @@ macro_rules! by_matrices {
             L: StaticLayout,
             Z: StaticSwizzle,
         {
+            const TRANSPOSED: Option<bool> = Some($is_transposed);
+
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
             fn store_c<I: Mma, W: Arrangement, P: Permutation, X: ThreadIndex>(
@@ -193,7 +235,6 @@ macro_rules! by_matrices {
             {
                 type Stores<I, W, P, S> =
                     StoredMatrices<TiledMma<I, W, P>, <S as Tiled>::Tile, $is_transposed>;
-                const { assert_rows::<S, T, Stores<I, W, P, S>>() }
                 let matrices = const { Stores::<I, W, P, S>::MATRICES };
                 let rows = tile.partition_tile_broadcast::<Stores<I, W, P, S>>(mma.thread());
                 // A loop and no closure, so that an error on the CPU names the line of the caller.
@@ -226,7 +267,7 @@ by_matrices!(StMatrixTransposed: stmatrix_transposed, true);
 impl<V, S, const N: usize> StoreC<V, S> for Width<N>
 where
     S: Tiled<Engine: EngineMut>,
-    V: StoredAs<<S::Engine as cutlet_layout_core::Engine>::Element>,
+    V: StoredAs<<S::Engine as Engine>::Element>,
 {
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
