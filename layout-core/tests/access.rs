@@ -165,9 +165,9 @@ fn values_that_are_not_consecutive_are_no_vector() {
     let panic = std::panic::catch_unwind(|| access.bank_conflicts()).unwrap_err();
     assert!(
         panic
-            .downcast_ref::<&str>()
+            .downcast_ref::<String>()
             .unwrap()
-            .contains("not consecutive in memory")
+            .contains("4 elements that are not consecutive in memory")
     );
     let misaligned = WarpAccess::new(&layout!((32, 4):(2, 1)), 4, 4);
     assert!(!misaligned.is_vectorised());

@@ -85,7 +85,7 @@ fn parts_of_a_tile_are_stored() {
         }
         fence_async_shared();
         sync_threads();
-        if thread % 32 == 0 {
+        if thread.is_multiple_of(32) {
             // SAFETY: the map is of halves of the tile, which is written.
             unsafe {
                 let to = TmaMatrix::new(&map).local_tile::<L!((16, 8):(1@0, 1@1))>((1, 1));

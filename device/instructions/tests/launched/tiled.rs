@@ -142,9 +142,12 @@ fn operand_a_is_loaded_to_registers() -> Result<()> {
     check_registers(&registers_of_tf32, |value| value, boxes, true, [8, 32])
 }
 
+/// A kernel that stores a number for each place of a tile.
+type Stored = Kernel<(GlobalMut<bf16>,)>;
+
 #[test]
 fn accumulators_are_stored_where_loads_find_them() -> Result<()> {
-    let kernels: [(&Kernel<(GlobalMut<bf16>,)>, [usize; 2]); 5] = [
+    let kernels: [(&Stored, [usize; 2]); 5] = [
         (&stored_by_four, [64, 64]),
         (&stored_by_two, [32, 16]),
         (&stored_by_one, [16, 8]),
