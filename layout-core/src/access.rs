@@ -145,9 +145,9 @@ impl WarpAccess {
         true
     }
 
-    /// Whether lanes and accesses begin at multiples of the width, and the values of an access are consecutive, wherever
-    /// the swizzle moves them. It is a reason for [`is_vectorised`](Self::is_vectorised), and takes the compiler less
-    /// long than a comparison for every lane.
+    /// Whether lanes and accesses begin at multiples of the width, and the values of an access are consecutive,
+    /// wherever the swizzle moves them. It is a reason for [`is_vectorised`](Self::is_vectorised), and takes the
+    /// compiler less long than a comparison for every lane.
     const fn has_aligned_runs(&self) -> bool {
         let within = self.width - 1;
         if (self.swizzle.source_mask() | self.swizzle.target_mask()) & within != 0 {

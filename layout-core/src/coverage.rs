@@ -22,11 +22,11 @@ pub const fn covers_exactly<C: ThreadValue>(extent: Coord) -> bool {
         .is_none()
 }
 
-/// Panics unless every coordinate of a tile of `extent` is held by exactly one value of one thread, and names an element and
-/// its owners.
+/// Panics unless every coordinate of a tile of `extent` is held by exactly one value of one thread, and names an
+/// element and its owners.
 ///
-/// [`Tensor::partition`](crate::Tensor::partition) asserts it, where a tile is partitioned. A kernel's configuration can
-/// assert it where it is declared:
+/// [`Tensor::partition`](crate::Tensor::partition) asserts it, where a tile is partitioned. A kernel's configuration
+/// can assert it where it is declared:
 ///
 /// ```
 /// use cutlet_layout_core::{CopyPartition, L, TiledCopy, Width, assert_covers};

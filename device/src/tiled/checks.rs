@@ -83,8 +83,8 @@ pub const fn assert_conflict_free<A: SharedAccess>() {
     A::ACCESS.assert_conflict_free();
 }
 
-/// Panics unless every access is one instruction: its values are consecutive in the tile, and begin at a multiple of its
-/// width. The message names the thread and the element.
+/// Panics unless every access is one instruction: its values are consecutive in the tile, and begin at a multiple of
+/// its width. The message names the thread and the element.
 ///
 /// ```compile_fail,E0080
 /// use cutlet_device::tile::MnMajorTile;

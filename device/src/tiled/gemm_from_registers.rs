@@ -14,12 +14,12 @@ use crate::sm90::{
 use crate::warpgroup::WarpgroupsThread;
 use crate::{Float16, MmaInstruction};
 
-/// Issues the products of an M×K operand A in registers and an N×K tile of B in shared memory: `c = a·bᵀ`, or `c += a·bᵀ`
-/// if `accumulate`. CuTe calls it the RS variant. All threads of the tiled MMA call it, each warpgroup in a group of its
-/// own. [`wait_c`](super::wait_c) returns the accumulators.
+/// Issues the products of an M×K operand A in registers and an N×K tile of B in shared memory: `c = a·bᵀ`, or
+/// `c += a·bᵀ` if `accumulate`. CuTe calls it the RS variant. All threads of the tiled MMA call it, each warpgroup in a
+/// group of its own. [`wait_c`](super::wait_c) returns the accumulators.
 ///
-/// `a` has the registers of each instruction's rows, of which a warpgroup has `ATOMS`, in each of the `STEPS` along k. They
-/// come from [`accumulators_as_registers_a`], from [`load_registers_a`](super::load_registers_a), or from
+/// `a` has the registers of each instruction's rows, of which a warpgroup has `ATOMS`, in each of the `STEPS` along k.
+/// They come from [`accumulators_as_registers_a`], from [`load_registers_a`](super::load_registers_a), or from
 /// [`RegisterA::new`] of elements that the thread computes.
 ///
 /// B has the columns of one instruction for each of the warpgroups side by side.
@@ -64,9 +64,9 @@ use crate::{Float16, MmaInstruction};
 ///
 /// # Safety
 /// B must be visible to the instruction: loaded by TMA, or written before a
-/// [`fence_async_shared`](crate::fence_async_shared). Nothing may overwrite it before the group was waited for. `a` must
-/// have been made before the group was opened, and must not be dropped before the group was waited for. The first call for
-/// [`new`](Accumulator::new_array) accumulators must not `accumulate`.
+/// [`fence_async_shared`](crate::fence_async_shared). Nothing may overwrite it before the group was waited for. `a`
+/// must have been made before the group was opened, and must not be dropped before the group was waited for. The first
+/// call for [`new`](Accumulator::new_array) accumulators must not `accumulate`.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn gemm_from_registers<I, W, X, B, const STEPS: usize, const ATOMS: usize>(
@@ -102,8 +102,8 @@ pub unsafe fn gemm_from_registers<I, W, X, B, const STEPS: usize, const ATOMS: u
     }
 }
 
-/// The registers of operand A of accumulators of an M×K tile, rounded to `T`, for each instruction's rows and each of the
-/// `STEPS` along k: what attention multiplies by V. No data moves between threads.
+/// The registers of operand A of accumulators of an M×K tile, rounded to `T`, for each instruction's rows and each of
+/// the `STEPS` along k: what attention multiplies by V. No data moves between threads.
 ///
 /// `mma` is the product that the accumulators are of, and the product that reads the registers has the same warpgroups.
 /// Each warpgroup must have all columns, so that its threads hold what they multiply: `L!((2, 1):(1, 0))` has two
@@ -170,13 +170,13 @@ where
     const {
         assert!(
             W::Aside::SIZE == 1,
-            "accumulators_as_registers_a: warpgroups side by side share the rows of the accumulators, and a thread lacks \
-             some of the operand: put the warpgroups below one another"
+            "accumulators_as_registers_a: warpgroups side by side share the rows of the accumulators, and a thread \
+             lacks some of the operand: put the warpgroups below one another"
         );
         assert!(
             PartitionValues::<TiledMma<I, W>, OperandC, Tile>::SIZE == ATOMS * I::Values::SIZE,
-            "accumulators_as_registers_a: the tile has other rows than the registers: a warpgroup has 64 rows for each of \
-             the `ATOMS`"
+            "accumulators_as_registers_a: the tile has other rows than the registers: a warpgroup has 64 rows for \
+             each of the `ATOMS`"
         );
     }
     let of_an_atom = const { I::Values::SIZE };

@@ -199,8 +199,8 @@ where
     <<S::Inner as Inner>::Bound<MatrixRows<M>> as Bound>::RUN
 }
 
-/// Panics unless the rows of the `Plain` matrices, or of the `Transposed` ones, are 16 bytes side by side in the tile, if an
-/// atom moves matrices.
+/// Panics unless the rows of the `Plain` matrices, or of the `Transposed` ones, are 16 bytes side by side in the tile,
+/// if an atom moves matrices.
 pub(super) const fn assert_rows<S: Tiled, Element, Plain, Transposed>(
     transposed: Option<bool>,
     message: &'static str,

@@ -70,9 +70,9 @@ pub trait LoadRegistersA<I: WgmmaInstruction<A: RegisterElement> + Mma>: Copy {
     ) -> RegisterA<<I as MmaInstruction>::A>;
 }
 
-/// Reads an M×K tile of A from shared memory to the registers of [`gemm_from_registers`](super::gemm_from_registers): for
-/// each of the `ATOMS` instructions' rows of a warpgroup, and each of the `STEPS` along k. All threads of the tiled MMA
-/// call it, before [`warpgroup_arrive`](crate::sm90::warpgroup_arrive). `atom` is the instruction that reads them.
+/// Reads an M×K tile of A from shared memory to the registers of [`gemm_from_registers`](super::gemm_from_registers):
+/// for each of the `ATOMS` instructions' rows of a warpgroup, and each of the `STEPS` along k. All threads of the tiled
+/// MMA call it, before [`warpgroup_arrive`](crate::sm90::warpgroup_arrive). `atom` is the instruction that reads them.
 ///
 /// [`gemm_from_registers`](super::gemm_from_registers) has an example.
 #[inline(always)]

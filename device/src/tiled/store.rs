@@ -88,8 +88,8 @@ of_16_bits!(bf16 f16);
 /// Instructions that store values `V` of a thread to its elements of a tile `S`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not store values of `{V}` to `{S}`",
-    note = "`StMatrix` and `StMatrixTransposed` store to elements of 16 bits of a tile in shared memory, on GPUs from sm_90 on; \
-            `ByElement` and `Width<N>` store to any tile that is written"
+    note = "`StMatrix` and `StMatrixTransposed` store to elements of 16 bits of a tile in shared memory, on GPUs from \
+            sm_90 on; `ByElement` and `Width<N>` store to any tile that is written"
 )]
 pub trait StoreC<V: Copy, S: Tiled>: Copy {
     /// Whether it transposes the matrices that it stores, if it stores matrices.
@@ -107,12 +107,12 @@ pub trait StoreC<V: Copy, S: Tiled>: Copy {
 }
 
 /// What is wrong with a tile that an atom cannot write.
-const UNWRITABLE: &str = "the rows that `stmatrix` writes are not 16 bytes side by side in this tile: `StMatrix` is for \
-    tiles that are consecutive along n, `StMatrixTransposed` for those along m, and `ByElement` for all others";
+const UNWRITABLE: &str = "the rows that `stmatrix` writes are not 16 bytes side by side in this tile: `StMatrix` is \
+    for tiles that are consecutive along n, `StMatrixTransposed` for those along m, and `ByElement` for all others";
 
-/// Stores a thread's accumulators, or values that were computed of them, to an M×N tile of C. All threads of the tiled MMA
-/// call it. `atom` is the instruction that stores them. Accumulators in `f32` are rounded to the tile's elements, if these
-/// are `bf16` or `f16`.
+/// Stores a thread's accumulators, or values that were computed of them, to an M×N tile of C. All threads of the tiled
+/// MMA call it. `atom` is the instruction that stores them. Accumulators in `f32` are rounded to the tile's elements,
+/// if these are `bf16` or `f16`.
 ///
 /// | atom | the tile |
 /// |---|---|
@@ -202,8 +202,8 @@ pub fn store_c<Atom, I, W, P, X, V, S>(
 /// # fn main() { product.body(); }
 /// ```
 ///
-/// GPUs before sm_90 do not have the instruction, and kernels for them are not built with it. [`Width<2>`](Width) is in its
-/// place there.
+/// GPUs before sm_90 do not have the instruction, and kernels for them are not built with it. [`Width<2>`](Width) is in
+/// its place there.
 #[derive(Clone, Copy, Debug)]
 pub struct StMatrix;
 

@@ -21,7 +21,8 @@ impl<'a> TmaMatrix<'a> {
     ///
     /// # Safety
     /// On a GPU, the map must be a `#[grid_constant] map: &TensorMap` parameter or in global memory
-    /// ([`TensorMap::in_global`]). It is of rank 2. For as long as tiles of the matrix are copied, the matrix must exist.
+    /// ([`TensorMap::in_global`]). It is of rank 2. For as long as tiles of the matrix are copied, the matrix must
+    /// exist.
     #[inline(always)]
     pub const unsafe fn new(map: &'a TensorMap) -> Self {
         Self { map }
@@ -81,10 +82,10 @@ impl TmaLoad {
         }
     }
 
-    /// Block `block`'s part of a load by the `blocks` first blocks of a cluster, a power of two. Each multicasts its part
-    /// of the tile's rows to all of them. The map must be made for
-    /// [`multicast_box`](SharedTile::multicast_box)`(blocks)`. If no box has such a part, the first block loads the tile
-    /// for all.
+    /// Block `block`'s part of a load by the `blocks` first blocks of a cluster, a power of two. Each multicasts its
+    /// part of the tile's rows to all of them. The map must be made for
+    /// [`multicast_box`](SharedTile::multicast_box)`(blocks)`. If no box has such a part, the first block loads the
+    /// tile for all.
     #[inline(always)]
     pub const fn part_of_cluster(self, blocks: usize, block: u32) -> Self {
         Self {
@@ -101,8 +102,8 @@ impl TmaLoad {
 pub struct TmaStore;
 
 impl TmaStore {
-    /// The store of part `part` of `PARTS` equal parts of a tile's rows: those that one warpgroup wrote, for instance. The
-    /// map must be made for [`tile_box`](SharedTile::tile_box)`(PARTS)`.
+    /// The store of part `part` of `PARTS` equal parts of a tile's rows: those that one warpgroup wrote, for instance.
+    /// The map must be made for [`tile_box`](SharedTile::tile_box)`(PARTS)`.
     #[inline(always)]
     pub fn part<const PARTS: usize>(part: impl TileIndex) -> TmaStorePart<PARTS> {
         TmaStorePart(part.index())
@@ -116,8 +117,8 @@ pub struct TmaStorePart<const PARTS: usize>(u32);
 /// An instruction of TMA that copies a tile `From` somewhere `To` somewhere.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not copy from `{From}` to `{To}`",
-    note = "`TmaLoad` copies from a `TmaTile` to a `SharedTile`, and `TmaStore` from a `SharedTile` to a `TmaTile`; both have \
-            the same extents, and the tile in shared memory an `OperandLayout`"
+    note = "`TmaLoad` copies from a `TmaTile` to a `SharedTile`, and `TmaStore` from a `SharedTile` to a `TmaTile`; \
+            both have the same extents, and the tile in shared memory an `OperandLayout`"
 )]
 pub trait TmaCopy<From, To>: Copy {
     /// See [`copy_tile`].
@@ -183,8 +184,8 @@ where
     }
 }
 
-/// Starts to copy a whole tile by TMA: to shared memory by [`TmaLoad`], from it by [`TmaStore`]. One thread calls it. What
-/// is outside of the matrix is loaded as zeros, and not stored.
+/// Starts to copy a whole tile by TMA: to shared memory by [`TmaLoad`], from it by [`TmaStore`]. One thread calls it.
+/// What is outside of the matrix is loaded as zeros, and not stored.
 ///
 /// ```
 /// use cutlet_device::mbarrier::{Mbarrier, fence_mbarrier_init};
@@ -242,10 +243,10 @@ where
 /// The map must have been made for the boxes of the tile in shared memory: [`tile_box`](SharedTile::tile_box)`(1)`.
 ///
 /// - A load's tile must not be used before the barrier's phase has ended.
-/// - Before a store, the threads that wrote the tile call [`fence_async_shared`](crate::fence_async_shared) and meet this
-///   thread at a barrier. The tile must not change before [`tma_store_wait_read`](crate::tma::tma_store_wait_read). No other
-///   thread may use the matrix's elements, or elements that share 16 bytes with them. The tile's coordinates are not
-///   negative.
+/// - Before a store, the threads that wrote the tile call [`fence_async_shared`](crate::fence_async_shared) and meet
+///   this thread at a barrier. The tile must not change before
+///   [`tma_store_wait_read`](crate::tma::tma_store_wait_read). No other thread may use the matrix's elements, or
+///   elements that share 16 bytes with them. The tile's coordinates are not negative.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub unsafe fn copy_tile<Atom: TmaCopy<From, To>, From, To>(atom: Atom, from: From, to: To) {

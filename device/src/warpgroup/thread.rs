@@ -12,8 +12,8 @@ use crate::{ThreadGroup, ThreadIdx, uniform};
             `warpgroup_thread_idx()` if each multiplies for itself"
 )]
 pub trait WarpgroupsThread: ThreadIndex {
-    /// The thread's warpgroup, counted from the first of them. The compiler knows it to be the same for all threads of a
-    /// warp.
+    /// The thread's warpgroup, counted from the first of them. The compiler knows it to be the same for all threads of
+    /// a warp.
     ///
     /// All lanes of the warp call it.
     fn warpgroup(self) -> u32;

@@ -62,8 +62,8 @@ impl WarpAccess {
         }
     }
 
-    /// Panics unless every access of a warp is one instruction, and says which access is not: its values are consecutive
-    /// in memory and begin at a multiple of its width. Warps from this one on are checked.
+    /// Panics unless every access of a warp is one instruction, and says which access is not: its values are
+    /// consecutive in memory and begin at a multiple of its width. Warps from this one on are checked.
     ///
     /// ```compile_fail,E0080
     /// use cutlet_layout_core::{L, NoSwizzle, Tv, WarpAccess};

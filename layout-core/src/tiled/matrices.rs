@@ -117,8 +117,8 @@ impl<M: Divided> FragmentLayout for MatrixLoads<M> {
     type Storage = [(); 256];
 }
 
-/// The elements of the rows of [`Matrices`] `M`, or of [`StoredMatrices`](crate::StoredMatrices): those of a row, which lie
-/// side by side in memory, then the loads or stores. They are never in a fragment.
+/// The elements of the rows of [`Matrices`] `M`, or of [`StoredMatrices`](crate::StoredMatrices): those of a row, which
+/// lie side by side in memory, then the loads or stores. They are never in a fragment.
 #[derive(Clone, Copy, Debug)]
 pub struct MatrixRows<M>(PhantomData<M>);
 

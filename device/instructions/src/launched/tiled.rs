@@ -180,7 +180,10 @@ through_registers! {
 
 /// Stores a number for each place of a tile by `stmatrix`, and copies what a load of each element reads to C.
 macro_rules! stored {
-    ($($(#[$doc:meta])* $name:ident: $threads:literal, $product:ty, $atom:expr, $stored:ty, [$m:literal, $n:literal];)*) => {$(
+    ($(
+        $(#[$doc:meta])*
+        $name:ident: $threads:literal, $product:ty, $atom:expr, $stored:ty, [$m:literal, $n:literal];
+    )*) => {$(
         $(#[$doc])*
         ///
         /// # Safety
