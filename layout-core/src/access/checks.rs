@@ -38,22 +38,24 @@ impl WarpAccess {
     /// checked. The panic of a constant is an error of the compiler:
     ///
     /// ```
-    /// use cutlet_layout_core::{CopyPartition, L, NoSwizzle, Sw, TiledCopy, WarpAccess, Width};
+    /// use cutlet_layout_core::{CopyPartition, L, NoSwizzle, TiledCopy, WarpAccess, Width};
     ///
-    /// /// 32×4 threads, each with 16 bytes of a row.
-    /// type Copy = TiledCopy<Width<8>, L!((32, 4):(4, 1)), L!((1, 8):(0, 1))>;
+    /// type Tile = L!((64, 64):(1@0, 1@1));
     /// type Rows = L!((64, 64):(64, 1)); // 2 bytes an element
-    /// type Written = CopyPartition<Copy, L!((64, 64):(1@0, 1@1))>;
-    /// const _: () = WarpAccess::of::<Written, Rows, Sw<3, 3, 3>>(2).assert_conflict_free();
+    /// /// Eight threads have a row, each with 16 bytes at a time.
+    /// type Copy = TiledCopy<Width<8>, L!((16, 8):(8, 1)), L!((1, 8):(0, 1))>;
+    /// const _: () =
+    ///     WarpAccess::of::<CopyPartition<Copy, Tile>, Rows, NoSwizzle>(2).assert_conflict_free();
     /// ```
     ///
     /// ```compile_fail,E0080
     /// # use cutlet_layout_core::{CopyPartition, L, NoSwizzle, TiledCopy, WarpAccess, Width};
-    /// # type Copy = TiledCopy<Width<8>, L!((32, 4):(4, 1)), L!((1, 8):(0, 1))>;
+    /// # type Tile = L!((64, 64):(1@0, 1@1));
     /// # type Rows = L!((64, 64):(64, 1));
-    /// # type Written = CopyPartition<Copy, L!((64, 64):(1@0, 1@1))>;
-    /// // Without the swizzle: "2 threads of a quarter warp access bank 0 at once".
-    /// const _: () = WarpAccess::of::<Written, Rows, NoSwizzle>(2).assert_conflict_free();
+    /// /// Four threads have half of a row: "2 threads of a quarter warp access bank 0 at once".
+    /// type Copy = TiledCopy<Width<8>, L!((32, 4):(4, 1)), L!((1, 8):(0, 1))>;
+    /// const _: () =
+    ///     WarpAccess::of::<CopyPartition<Copy, Tile>, Rows, NoSwizzle>(2).assert_conflict_free();
     /// ```
     #[track_caller]
     pub const fn assert_conflict_free(self) {
