@@ -271,7 +271,7 @@ impl<T: Element<D>, D: DeviceData> Contraction<'_, T, D> {
                 stream,
                 self.c.view.view(),
                 &in_c,
-                &mut product.view_mut(),
+                product.view_mut(),
                 &in_copy,
             )?;
         }
@@ -299,13 +299,7 @@ impl<'a, T: DeviceData> Source<'a, T> {
         };
         let mut scratch = stream.scratch::<T>(copy.elements)?;
         let (in_tensor, in_copy) = copy.layouts();
-        permute(
-            stream,
-            tensor,
-            &in_tensor,
-            &mut scratch.view_mut(),
-            &in_copy,
-        )?;
+        permute(stream, tensor, &in_tensor, scratch.view_mut(), &in_copy)?;
         Ok(Source::Copy(scratch))
     }
 

@@ -137,9 +137,9 @@ pub use tensor_map::{TensorMapFault, TensorMapShape};
 pub use tile::{Coord, KnownExtent, TileIndex, Whole, tile_extent, tile_origin, tiles};
 pub use tiled::{
     Arrangement, CopyPartition, CopyWidth, Divided, Half, InOrder, Matrices, MatrixRows, OperandA,
-    OperandB, OperandC, PartitionA, PartitionB, PartitionC, PartitionRows, PartitionThreads,
-    PartitionValues, Permutation, Repeats, Steps, StoredMatrices, ThreadCopy, ThreadMma, TileShape,
-    Tiled, TiledCopy, TiledMma,
+    OperandB, OperandC, PartitionA, PartitionB, PartitionC, PartitionRows, PartitionValues,
+    Permutation, Repeats, Steps, StoredMatrices, ThreadCopy, ThreadMma, TileShape, Tiled,
+    TiledCopy, TiledMma,
 };
 pub use value_tensor::{Counting, Direct, Memory, MemoryMut, Number, Recast, Source, ValueTensor};
 

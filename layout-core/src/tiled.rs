@@ -19,7 +19,7 @@ pub use extent::{Divided, Half, Repeats, TileShape, Tiled};
 pub use matrices::{Matrices, MatrixRows};
 pub use mma::{
     Arrangement, InOrder, OperandA, OperandB, OperandC, PartitionA, PartitionB, PartitionC,
-    PartitionThreads, PartitionValues, Permutation, Steps, ThreadMma, TiledMma,
+    PartitionValues, Permutation, Steps, ThreadMma, TiledMma,
 };
 pub use rows::PartitionRows;
 pub use stored_matrices::StoredMatrices;

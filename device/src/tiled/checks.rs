@@ -3,12 +3,13 @@
 use core::marker::PhantomData;
 
 use cutlet_layout_core::{
-    Arrangement, CopyPartition, FragmentLayout, Layout, Matrices, MatrixRows, Mma, OperandA,
-    OperandB, PartitionA, PartitionB, PartitionC, Permutation, StaticLayout, StaticSwizzle,
-    StoredMatrices, ThreadValue, TileShape, TiledMma, WarpAccess, Width, compose_coordinates,
+    AccessWidth, Arrangement, CopyPartition, FragmentLayout, Layout, Matrices, MatrixRows, Mma,
+    OperandA, OperandB, PartitionA, PartitionB, PartitionC, Permutation, StaticLayout,
+    StaticSwizzle, StoredMatrices, ThreadValue, TileShape, TiledMma, WarpAccess, Width,
+    compose_coordinates,
 };
 
-use super::{ByElement, LdMatrix, LdMatrixTransposed, StMatrix, StMatrixTransposed};
+use super::{ByElement, LdMatrix, LdMatrixTransposed, StMatrix, StMatrixTransposed, Vectors};
 use crate::sm80::WarpMma;
 use crate::tile::SharedTile;
 
@@ -129,8 +130,39 @@ where
     const ACCESS: WarpAccess = of_partition::<CopyPartition<Copy, L::Extents>, T, L, Z>();
 }
 
+/// The accesses to the elements of the partition `C` in vectors of `V`.
+const fn of_vectors<C, V, T, L, Z, const DIRECTION: usize>() -> WarpAccess
+where
+    C: ThreadValue,
+    V: AccessWidth,
+    L: StaticLayout,
+    Z: StaticSwizzle,
+{
+    let values = Vectors::<V, DIRECTION>::neighbours_first(&C::Val::LAYOUT);
+    let offsets = Layout::concat2(
+        &compose_coordinates(&L::LAYOUT, &C::Thr::LAYOUT),
+        &compose_coordinates(&L::LAYOUT, &values),
+    );
+    WarpAccess::new(&offsets, size_of::<T>() as i64, V::VALUES as i64).swizzled(Z::VALUE)
+}
+
 macro_rules! loads {
     ($($access:ident: $operand:ty, $partition:ident;)+) => {$(
+        impl<I, W, P, T, L, Z, V, const DIRECTION: usize> SharedAccess
+            for $access<Vectors<V, DIRECTION>, TiledMma<I, W, P>, SharedTile<T, L, Z>>
+        where
+            I: WarpMma,
+            W: Arrangement,
+            P: Permutation,
+            L: TileShape,
+            Z: StaticSwizzle,
+            V: AccessWidth,
+            $partition<TiledMma<I, W, P>, L::Extents>: ThreadValue,
+        {
+            const ACCESS: WarpAccess =
+                of_vectors::<$partition<TiledMma<I, W, P>, L::Extents>, V, T, L, Z, DIRECTION>();
+        }
+
         impl<I, W, P, T, L, Z> SharedAccess
             for $access<LdMatrix, TiledMma<I, W, P>, SharedTile<T, L, Z>>
         where

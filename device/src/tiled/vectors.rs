@@ -84,8 +84,7 @@ impl<W: AccessWidth, const DIRECTION: usize> Vectors<W, DIRECTION> {
         while leaf < values.num_leaves() {
             let extent = values.leaf_shape(leaf).value();
             let step = values.leaf_stride(leaf);
-            if step.eq(Int::fixed(1).along(Basis::new(DIRECTION))) && extent % W::VALUES as i64 == 0
-            {
+            if step.eq(Self::NEXT) && extent % W::VALUES as i64 == 0 {
                 return apart as usize;
             }
             apart *= extent;
@@ -98,6 +97,31 @@ impl<W: AccessWidth, const DIRECTION: usize> Vectors<W, DIRECTION> {
         );
         1
     }
+
+    /// A thread's values, the neighbours of a vector first.
+    pub(super) const fn neighbours_first(values: &Layout) -> Layout {
+        let apart = Self::apart(values) as i64;
+        let flat = values.flatten();
+        let (mut leaf, mut size) = (0, 1);
+        let mut others = Layout::static_mode(1, 0);
+        let mut vector = Layout::static_mode(1, 0);
+        while leaf < flat.num_leaves() {
+            let (extent, step) = (flat.leaf_shape(leaf), flat.leaf_stride(leaf));
+            let mut mode = Layout::leaf(extent, step);
+            if size == apart && W::VALUES > 1 && step.eq(Self::NEXT) {
+                let width = W::VALUES as i64;
+                vector = Layout::static_basis_mode(width, 1, DIRECTION);
+                mode = Layout::static_basis_mode(extent.value() / width, width, DIRECTION);
+            }
+            others = others.append(&mode);
+            size *= extent.value();
+            leaf += 1;
+        }
+        Layout::concat2(&vector, &others)
+    }
+
+    /// The step from an element to its neighbour.
+    const NEXT: Int = Int::fixed(1).along(Basis::new(DIRECTION));
 }
 
 /// Reads the registers of each instruction of a step from the partition `$part`: `$values` elements

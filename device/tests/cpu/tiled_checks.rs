@@ -26,8 +26,20 @@ const _: () = {
     assert_conflict_free::<StoreCAccess<StMatrix, Wgmmas, KMajorTile<bf16, 128, 256>>>();
     assert_conflict_free::<StoreCAccess<StMatrixTransposed, Wgmmas, MnMajorTile<bf16, 128, 256>>>();
     assert_conflict_free::<StoreCAccess<Width<2>, Product, KMajorTile<bf16, 64, 64>>>();
+    assert_conflict_free::<LoadAAccess<VectorsAlongK<2>, Doubles, KMajorTile<f64, 64, 16>>>();
     assert_vectorised::<CopyAccess<Load, Padded>>();
 };
+
+/// f64 whose k are neighbours in pairs, and whose rows are loaded four apart.
+type Doubles =
+    TiledMma<Mma1688F64, L!((1, 1):(0, 0)), (L!((2, 4, 2):(4, 1, 8)), L!(8:1), L!((4, 2):(2, 1)))>;
+
+#[test]
+#[should_panic(expected = "bank conflict: 2 threads of a quarter warp access bank 0 at once")]
+fn vectors_of_rows_that_begin_in_one_bank() {
+    type Plain = SharedTile<f64, L!((64, 16):(16, 1)), NoSwizzle>;
+    assert_conflict_free::<LoadAAccess<VectorsAlongK<2>, Doubles, Plain>>();
+}
 
 #[test]
 #[should_panic(

@@ -3,10 +3,8 @@
 use cutlet_device::MmaInstruction;
 use cutlet_device::sm80::WarpMma;
 use cutlet_device::tile::Major;
-use cutlet_device::tiled::{ByElement, LdMatrix, LdMatrixTransposed, LoadOperands, Vectors};
-use cutlet_layout_core::{
-    AccessWidth, Fragment, Layout, Matrices, PartitionThreads, StaticLayout, ThreadValue,
-};
+use cutlet_device::tiled::LoadOperands;
+use cutlet_layout_core::{AccessWidth, Fragment, Layout, StaticLayout};
 
 use super::staging::StagedElement;
 use crate::gemm::epilogue::Accumulator;
@@ -55,46 +53,4 @@ pub trait Lines<I: Arithmetic>: Major {
     const ORDER: [Layout; 2];
     /// Neighbours in a row of C among a thread's accumulators, if B has these lines.
     type Width: AccessWidth;
-}
-
-/// Loads of an operand by a tiled MMA `T`, as accesses to shared memory.
-pub trait WarpLoads<T, Operand, Tile, Element> {
-    /// The (mn, k) of the first vector whose address each thread passes.
-    const THREADS: Layout;
-    /// Bytes of a vector.
-    const VECTOR_BYTES: usize;
-}
-
-macro_rules! by_matrices {
-    ($($load:ty: $is_transposed:literal;)+) => {$(
-        impl<T, Operand, Tile, Element> WarpLoads<T, Operand, Tile, Element> for $load
-        where
-            Matrices<T, Operand, Tile, Element, $is_transposed>: ThreadValue,
-        {
-            const THREADS: Layout =
-                <Matrices<T, Operand, Tile, Element, $is_transposed> as ThreadValue>::Thr::LAYOUT;
-            const VECTOR_BYTES: usize = 16;
-        }
-    )+};
-}
-by_matrices! {
-    LdMatrix: false;
-    LdMatrixTransposed: true;
-}
-
-impl<T, Operand, Tile, Element, W: AccessWidth, const DIRECTION: usize>
-    WarpLoads<T, Operand, Tile, Element> for Vectors<W, DIRECTION>
-where
-    PartitionThreads<T, Operand, Tile>: StaticLayout,
-{
-    const THREADS: Layout = PartitionThreads::<T, Operand, Tile>::LAYOUT;
-    const VECTOR_BYTES: usize = W::VALUES * size_of::<Element>();
-}
-
-impl<T, Operand, Tile, Element> WarpLoads<T, Operand, Tile, Element> for ByElement
-where
-    PartitionThreads<T, Operand, Tile>: StaticLayout,
-{
-    const THREADS: Layout = PartitionThreads::<T, Operand, Tile>::LAYOUT;
-    const VECTOR_BYTES: usize = size_of::<Element>();
 }

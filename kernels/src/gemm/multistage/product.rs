@@ -2,15 +2,18 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::tiled::{FragmentA, FragmentB, LoadOperands};
+use cutlet_device::tile::SharedTile;
+use cutlet_device::tiled::{
+    FragmentA, FragmentB, LoadAAccess, LoadBAccess, LoadOperands, SharedAccess,
+    assert_conflict_free,
+};
 use cutlet_device::{MmaInstruction, ThreadGroup, ThreadIdx};
 use cutlet_layout_core::{
-    E, Fragment, FragmentLayout, Layout, M as Mode, Mma, MmaAtom, OperandA, OperandB, OperandC,
-    PartitionValues, Repeats, StaticLayout, StaticSwizzle, TileShape, TiledMma, WarpAccess,
-    compose_coordinates, each,
+    E, Fragment, FragmentLayout, Layout, M as Mode, Mma, MmaAtom, OperandC, PartitionValues,
+    Repeats, StaticLayout, TileShape, TiledMma, each,
 };
 
-use super::arithmetic::{Arithmetic, ElementOf, Lines, WarpLoads};
+use super::arithmetic::{Arithmetic, ElementOf, Lines};
 use super::config::{Accumulators, Product};
 use super::staging::{StageTile, Staging};
 use super::subtile::{Subtile, subtile};
@@ -26,6 +29,9 @@ pub struct WarpProduct<I, A, B, Tl, Wp>(PhantomData<(I, A, B, Tl, Wp)>);
 type MmaOf<I, A, B, Tl, Wp> = TiledMma<I, Wp, InRectangles<WarpProduct<I, A, B, Tl, Wp>>>;
 /// A tile with so many rows and columns.
 type TileOf<const ROWS: usize, const COLUMNS: usize> = (E<ROWS, 1, 0>, E<COLUMNS, 1, 1>);
+/// The memory of a stage.
+type Stage<S> =
+    SharedTile<<S as Staging>::Element, <S as Staging>::Layout, <S as Staging>::Swizzle>;
 /// The atoms that each of so many warps has along an extent.
 type Times<const EXTENT: usize, Unit, const WARPS: usize> =
     <Mode<EXTENT, 1> as Repeats<Unit, Mode<WARPS, 1>>>::Times;
@@ -80,18 +86,10 @@ where
     Mode<M, 1>: Repeats<<I as Mma>::M, Mode<WM, 1>>,
     Mode<N, 1>: Repeats<<I as Mma>::N, Mode<WN, 1>>,
     Mode<K, 1>: Repeats<<I as Mma>::K, Mode<1, 1>>,
-    LA::LoadA: WarpLoads<
-            MmaOf<I, (A, LA), (B, LB), Tile<M, N, K>, Warps<WM, WN>>,
-            OperandA,
-            TileOf<M, K>,
-            ElementOf<I>,
-        >,
-    LB::LoadB: WarpLoads<
-            MmaOf<I, (A, LA), (B, LB), Tile<M, N, K>, Warps<WM, WN>>,
-            OperandB,
-            TileOf<N, K>,
-            ElementOf<I>,
-        >,
+    LoadAAccess<LA::LoadA, MmaOf<I, (A, LA), (B, LB), Tile<M, N, K>, Warps<WM, WN>>, Stage<A>>:
+        SharedAccess,
+    LoadBAccess<LB::LoadB, MmaOf<I, (A, LA), (B, LB), Tile<M, N, K>, Warps<WM, WN>>, Stage<B>>:
+        SharedAccess,
 {
     type A = A;
     type B = B;
@@ -122,11 +120,8 @@ where
         thread: ThreadIdx<Self>,
     ) -> Self::Fragments {
         const {
-            assert!(
-                is_free_of_conflicts::<A, LA::LoadA, Self::Mma, OperandA>()
-                    && is_free_of_conflicts::<B, LB::LoadB, Self::Mma, OperandB>(),
-                "a warp's loads of a stage need different words of one bank"
-            )
+            assert_conflict_free::<LoadAAccess<LA::LoadA, Self::Mma, Stage<A>>>();
+            assert_conflict_free::<LoadBAccess<LB::LoadB, Self::Mma, Stage<B>>>();
         }
         let mma = Self::Mma::thread_slice(thread);
         (
@@ -208,20 +203,4 @@ impl<I: Arithmetic, const M: usize, const N: usize, const K: usize> StaticLayout
     for Steps<I, Tile<M, N, K>>
 {
     const LAYOUT: Layout = Layout::static_mode((K / <I as Mma>::K::SIZE) as i64, 1);
-}
-
-/// Whether a warp's loads `Ld` of operands of stages `S` are free of bank conflicts.
-const fn is_free_of_conflicts<S, Ld, T, Operand>() -> bool
-where
-    S: Staging,
-    Ld: WarpLoads<T, Operand, <S::Layout as TileShape>::Extents, S::Element>,
-{
-    let bytes = size_of::<S::Element>();
-    let vector = (Ld::VECTOR_BYTES / bytes) as i64;
-    let offsets = Layout::concat(&[
-        compose_coordinates(&S::Layout::LAYOUT, &Ld::THREADS),
-        Layout::static_mode(vector, 1),
-    ]);
-    let access = WarpAccess::new(&offsets, bytes as i64, vector);
-    access.swizzled(S::Swizzle::VALUE).bank_conflicts() == 1
 }
