@@ -101,6 +101,7 @@ pages! {
     FrontPage: "../README.md";
     Guide: "../docs/README.md";
     ComingFrom: "../docs/coming-from.md";
+    Contractions: "../docs/contractions.md";
     Debugging: "../docs/debugging.md";
     FirstLayouts: "../docs/first-layouts.md";
     GemmAndGather: "../docs/gemm-and-gather.md";

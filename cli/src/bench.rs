@@ -2,6 +2,7 @@
 
 mod cells;
 mod compare;
+mod contract;
 mod error;
 pub mod family;
 mod fresh;
@@ -56,7 +57,9 @@ enum What {
     /// against a copy of as many contiguous bytes.
     Movement(RunArgs),
     Moe(moe::MoeArgs),
-    /// GEMM, gather and movement.
+    /// Contractions in einsum's notation, against cuBLASLt's product of packed matrices with as many elements.
+    Contract(RunArgs),
+    /// GEMM, gather, movement and contractions.
     All(RunArgs),
     /// Say which rows got faster or slower between two runs, beyond the noise.
     Compare(CompareArgs),
@@ -75,7 +78,7 @@ struct RunArgs {
     /// How many random shapes.
     #[arg(long, requires = "random", default_value_t = 60, value_parser = clap::builder::RangedU64ValueParser::<usize>::new().range(1..=100_000))]
     count: usize,
-    /// Element types of GEMMs, separated by commas. By default, all that cutlet has kernels for.
+    /// Element types of GEMMs and contractions, separated by commas. By default, all that cutlet has kernels for.
     #[arg(long, value_name = "TYPES", value_enum, value_delimiter = ',')]
     dtype: Vec<Dtype>,
     /// Rounds of each row.
@@ -144,9 +147,11 @@ impl BenchArgs {
     /// How the command prints.
     pub fn output(&self) -> &Output {
         match &self.what {
-            What::Gemm(args) | What::Gather(args) | What::Movement(args) | What::All(args) => {
-                &args.output
-            }
+            What::Gemm(args)
+            | What::Gather(args)
+            | What::Movement(args)
+            | What::Contract(args)
+            | What::All(args) => &args.output,
             What::Moe(args) => &args.output,
             What::Compare(args) => &args.output,
             What::Report(args) => &args.output,
@@ -189,6 +194,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         What::Gather(args) => measure(args, Families::Gather)?,
         What::Movement(args) => measure(args, Families::Movement)?,
         What::Moe(args) => moe::run(args)?,
+        What::Contract(args) => measure(args, Families::Contract)?,
         What::All(args) => measure(args, Families::All)?,
         What::Compare(args) => compare(args)?,
         What::Report(args) => report_again(args)?,
@@ -264,7 +270,8 @@ fn suites(args: &RunArgs, families: Families, on_gpu: bool) -> Result<Vec<Suite>
         Families::Gemm => &["headline"],
         Families::Gather => &["gather"],
         Families::Movement => &["movement"],
-        Families::All => &["headline", "gather", "movement"],
+        Families::Contract => &["contract"],
+        Families::All => &["headline", "gather", "movement", "contract"],
     };
     let names: Vec<&str> = match args.suite.as_slice() {
         [] if args.random.is_some() => Vec::new(),

@@ -1,28 +1,28 @@
 //! `cutlet gemm`: one GEMM on random matrices, timed and checked.
 
 pub mod arithmetic;
-mod reference;
-mod report;
+pub mod elements;
+pub mod reference;
+pub mod report;
 
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use cutlet::{Buffer, DeviceData, Gemm, Matrix, MatrixMut, Stream};
+use cutlet::{Buffer, DeviceData, Gemm, Matrix, MatrixMut, Precision, Stream};
 use cutlet_host::Backend;
 use cutlet_kernels::gemm::epilogue::Accumulator;
-use half::{bf16, f16};
 
 use crate::deviation::Deviation;
 use crate::host_memory::{self, TooLittle, room};
-use crate::measure::dtype::Dtype;
 use crate::measure::epilogue::Epilogue;
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::timed::{TimedArgs, extent, extent_or_zero};
 use arithmetic::{Element, Factor, Stored};
 use cutlet_cli::cublas::{self, Compute, Cublas, CublasError, Major, Operand, Problem};
+use elements::{ElementsArgs, ForElements};
 use report::Report;
 
 /// Multiply two random matrices and time it: C = activation(alpha·A·B + beta·C + bias).
@@ -37,16 +37,8 @@ pub struct GemmArgs {
     /// Columns of A, rows of B. With 0, the product is 0 and C is scaled.
     #[arg(long, value_parser = extent_or_zero, allow_hyphen_values = true)]
     k: Option<usize>,
-    /// The type of the elements, accumulated in f32, or in f64 (f64) and i32 (i8). CUDA cores multiply f32, tensor
-    /// cores the other types. `cutlet doctor` lists those that a GPU multiplies.
-    #[arg(long, value_enum, default_value_t)]
-    dtype: Elements,
-    /// The type of C and of the bias, if it differs from A's and B's. Of i8 it is i32.
-    #[arg(long, value_enum)]
-    c_dtype: Option<ElementsOfC>,
-    /// The precision of products of f32. Where there are no tensor cores for it, products are exact.
-    #[arg(long, value_enum, default_value_t)]
-    precision: Precision,
+    #[command(flatten)]
+    elements: ElementsArgs,
     /// The order of A in memory.
     #[arg(long, value_enum, default_value_t)]
     a: Order,
@@ -76,96 +68,6 @@ pub struct GemmArgs {
     check: bool,
     #[command(flatten)]
     pub timed: TimedArgs,
-}
-
-/// The element types of A and B.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Elements {
-    #[default]
-    F32,
-    Bf16,
-    F16,
-    F64,
-    I8,
-}
-
-impl Elements {
-    fn name(self) -> &'static str {
-        match self {
-            Elements::F32 => "f32",
-            Elements::Bf16 => "bf16",
-            Elements::F16 => "f16",
-            Elements::F64 => "f64",
-            Elements::I8 => "i8",
-        }
-    }
-
-    /// The type of C if none is named.
-    fn of_c(self) -> ElementsOfC {
-        match self {
-            Elements::F32 => ElementsOfC::F32,
-            Elements::Bf16 => ElementsOfC::Bf16,
-            Elements::F16 => ElementsOfC::F16,
-            Elements::F64 => ElementsOfC::F64,
-            Elements::I8 => ElementsOfC::I32,
-        }
-    }
-}
-
-/// The element types of C.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ElementsOfC {
-    F32,
-    Bf16,
-    F16,
-    F64,
-    I32,
-}
-
-impl ElementsOfC {
-    fn name(self) -> &'static str {
-        match self {
-            ElementsOfC::F32 => "f32",
-            ElementsOfC::Bf16 => "bf16",
-            ElementsOfC::F16 => "f16",
-            ElementsOfC::F64 => "f64",
-            ElementsOfC::I32 => "i32",
-        }
-    }
-
-    /// The types with its tolerance.
-    fn dtype(self) -> Dtype {
-        match self {
-            ElementsOfC::F32 => Dtype::F32,
-            ElementsOfC::Bf16 => Dtype::Bf16,
-            ElementsOfC::F16 => Dtype::F16,
-            ElementsOfC::F64 => Dtype::F64,
-            ElementsOfC::I32 => Dtype::I8,
-        }
-    }
-}
-
-/// The precisions of products.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Precision {
-    /// Operands as they are.
-    #[default]
-    Exact,
-    /// Operands rounded to tf32.
-    Tf32,
-    /// Three products of tf32 for each product.
-    #[value(name = "3xtf32")]
-    Tf32x3,
-}
-
-impl From<Precision> for cutlet::Precision {
-    fn from(precision: Precision) -> Self {
-        match precision {
-            Precision::Exact => cutlet::Precision::Exact,
-            Precision::Tf32 => cutlet::Precision::Tf32,
-            Precision::Tf32x3 => cutlet::Precision::Tf32x3,
-        }
-    }
 }
 
 /// The activations.
@@ -200,22 +102,6 @@ impl GemmArgs {
         [self.m, self.n, self.k].map(Option::unwrap_or_default)
     }
 
-    /// The type of C.
-    fn c_dtype(&self) -> ElementsOfC {
-        self.c_dtype.unwrap_or(self.dtype.of_c())
-    }
-
-    /// The largest relative distance of a right C from its reference.
-    fn tolerance(&self) -> f64 {
-        let [.., k] = self.extents();
-        let of_c = self.c_dtype().dtype().tolerance(k);
-        match self.precision {
-            Precision::Exact => of_c,
-            Precision::Tf32 => of_c.max(Dtype::Tf32.tolerance(k)),
-            Precision::Tf32x3 => of_c.max(Dtype::Tf32x3.tolerance(k)),
-        }
-    }
-
     /// Whether computing all of C in f64 takes about a second.
     fn is_quick(&self) -> bool {
         let [m, n, k] = self.extents();
@@ -235,7 +121,7 @@ impl GemmArgs {
 }
 
 /// Multiply-adds in f64 that take about a second.
-const QUICK: usize = 1 << 30;
+pub const QUICK: usize = 1 << 30;
 
 /// The order of a matrix in memory.
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
@@ -268,34 +154,22 @@ impl From<Order> for cutlet::Order {
 
 /// Runs the command.
 pub fn run(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    use {Elements as Of, ElementsOfC as OfC};
-    match (args.dtype, args.c_dtype()) {
-        (Of::F32, OfC::F32) => run_as::<f32, f32>(args),
-        (Of::F32, OfC::Bf16) => run_as::<f32, bf16>(args),
-        (Of::F32, OfC::F16) => run_as::<f32, f16>(args),
-        (Of::Bf16, OfC::F32) => run_as::<bf16, f32>(args),
-        (Of::Bf16, OfC::Bf16) => run_as::<bf16, bf16>(args),
-        (Of::Bf16, OfC::F16) => run_as::<bf16, f16>(args),
-        (Of::F16, OfC::F32) => run_as::<f16, f32>(args),
-        (Of::F16, OfC::Bf16) => run_as::<f16, bf16>(args),
-        (Of::F16, OfC::F16) => run_as::<f16, f16>(args),
-        (Of::F64, OfC::F64) => run_as::<f64, f64>(args),
-        (Of::I8, OfC::I32) => run_as::<i8, i32>(args),
-        (of, of_c) => Err(format!(
-            "a product of {} was asked for in a C of {}; leave out --c-dtype, or name f32, bf16 or f16 for operands of \
-             these types",
-            of.name(),
-            of_c.name()
-        )
-        .into()),
+    struct Run<'a>(&'a GemmArgs);
+    impl ForElements for Run<'_> {
+        type Output = Result<ExitCode, Box<dyn std::error::Error>>;
+
+        fn run<T: Element<D>, D: Stored>(self) -> Self::Output {
+            run_as::<T, D>(self.0)
+        }
     }
+    args.elements.run(Run(args))?
 }
 
 /// alpha and beta.
 #[derive(Clone, Copy, Debug)]
-struct Factors<F> {
-    alpha: F,
-    beta: F,
+pub struct Factors<F> {
+    pub alpha: F,
+    pub beta: F,
 }
 
 fn run_as<T: Element<D>, D: Stored>(
@@ -330,11 +204,12 @@ fn run_as<T: Element<D>, D: Stored>(
         None
     });
     output.result(&Report::new(args, &stream, time, cublas, check))?;
-    Ok(verdict(output, check, args.tolerance()))
+    let [.., k] = args.extents();
+    Ok(verdict(output, check, args.elements.tolerance(k)))
 }
 
 /// The exit code. Prints what the check found to be wrong, if anything.
-fn verdict(output: &Output, check: Option<Deviation>, tolerance: f64) -> ExitCode {
+pub fn verdict(output: &Output, check: Option<Deviation>, tolerance: f64) -> ExitCode {
     match check {
         Some(check) if !check.within(tolerance) => {
             let wrong = check.no_numbers().unwrap_or_else(|| {
@@ -427,7 +302,7 @@ fn multiply<T: Element<D>, D: Stored>(
     );
     let gemm = args.epilogue().fuse(gemm, &data.bias);
     let gemm = gemm.alpha(factors.alpha).beta(factors.beta);
-    let mut gemm = gemm.precision(args.precision.into());
+    let mut gemm = gemm.precision(args.elements.precision());
     if let Some(kernel) = &args.kernel {
         gemm = gemm.instance(kernel);
     }
@@ -451,7 +326,7 @@ fn cublas_time<T: Element<D>, D: Stored>(
         Err(CublasError::Missing { .. } | CublasError::NoGpu) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let compute = match args.precision {
+    let compute = match args.elements.precision() {
         Precision::Tf32 => Compute::Tf32,
         // cuBLASLt has no product of three.
         Precision::Exact | Precision::Tf32x3 => T::COMPUTE,
@@ -513,6 +388,7 @@ fn cublas_epilogue<D: Stored>(
 mod tests {
     use super::*;
     use clap::Parser;
+    use half::bf16;
 
     #[derive(Parser)]
     struct Alone {

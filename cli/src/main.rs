@@ -3,6 +3,7 @@
 mod backend;
 mod bench;
 mod completions;
+mod contract;
 mod deviation;
 mod doctor;
 mod gather;
@@ -44,6 +45,7 @@ const MORE: &str = "\
 Examples:
   cutlet doctor                                   what this machine has, and what it lacks
   cutlet gemm --m 512 --n 512 --k 512 --check     a product, timed and compared with f64
+  cutlet contract 'ij,jk->ik' --extents i=8,j=4,k=8 --explain
   cutlet bench gemm --suite square --dtype bf16   against cuBLASLt, as a page with plots
   cutlet layout 'zipped_divide((_8,_6):(_1,_8), <_4,_2>)'
   cutlet new my-kernels                           a package with a kernel, its test and its benchmark
@@ -71,6 +73,7 @@ enum Command {
     Gemm(gemm::GemmArgs),
     Gather(gather::GatherArgs),
     Scatter(scatter::ScatterArgs),
+    Contract(contract::ContractArgs),
     Bench(bench::BenchArgs),
     Tune(tune::TuneArgs),
     Layout(layout::LayoutArgs),
@@ -88,6 +91,7 @@ impl Command {
             Command::Gemm(args) => args.timed.output,
             Command::Gather(args) => args.rows.timed.output,
             Command::Scatter(args) => args.rows.timed.output,
+            Command::Contract(args) => args.timed.output,
             Command::Bench(args) => *args.output(),
             Command::Tune(args) => args.output,
             Command::Layout(args) => args.output,
@@ -124,6 +128,7 @@ fn run(command: &Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
         Command::Gemm(args) => gemm::run(args),
         Command::Gather(args) => gather::run(args),
         Command::Scatter(args) => scatter::run(args),
+        Command::Contract(args) => contract::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Tune(args) => tune::run(args),
         Command::Layout(args) => layout::run(args),

@@ -134,7 +134,8 @@ fn a_mixture_of_experts_is_timed_step_by_step_and_checked() {
     }
 }
 
-/// The types of the tiny suite's GEMMs here: 12 rows. Its gathers are four more, and its other movements seven.
+/// The types of the tiny suite's GEMMs here: 12 rows. Its gathers are four more, its other movements seven, and
+/// its contractions six.
 const DTYPES: &str = "--dtype=f32,f16,bf16";
 
 /// Runs the tiny suite. Its results go to a folder with this name.
@@ -207,12 +208,12 @@ fn a_run_that_is_interrupted_leaves_what_it_measured() {
     run.wait().expect("the command ends");
 
     let rows = Results::read(&out).of_role("cutlet").count();
-    assert!((1..23).contains(&rows), "{rows} rows");
+    assert!((1..29).contains(&rows), "{rows} rows");
     let report = cutlet(&["bench", "report", path(&out)]);
     assert!(report.status.success(), "{}", text_of(&report.stderr));
     let printed = text_of(&report.stdout);
     for said in [printed, page_in(&out)] {
-        assert!(said.contains(&format!("{rows} of 23 rows")), "{said}");
+        assert!(said.contains(&format!("{rows} of 29 rows")), "{said}");
     }
 }
 
@@ -224,7 +225,7 @@ fn the_tiny_suite_is_checked_timed_and_reported() {
         "128 128 128",
         "exact",
         "geometric mean",
-        "23 rows measured, 0 skipped, 0 wrong or failed",
+        "29 rows measured, 0 skipped, 0 wrong or failed",
     ] {
         assert!(printed.contains(expected), "no {expected:?} in {printed}");
     }
@@ -239,7 +240,7 @@ fn check_tiny_results(results: &Results) {
     assert_eq!(results.facts["schema"].as_integer(), Some(2));
     assert_eq!(results.facts["machine"]["backend"].as_str(), Some("cpu"));
     assert_eq!(results.facts["protocol"]["rounds"].as_integer(), Some(5));
-    assert_eq!(results.of_role("cutlet").count(), 23);
+    assert_eq!(results.of_role("cutlet").count(), 29);
     for line in &results.lines {
         assert_eq!(line["status"], "measured", "{line:?}");
         assert_eq!(line["suite"], "tiny");
@@ -276,6 +277,8 @@ fn check_tiny_page(out: &Path) {
         "<h2>GEMM in f32</h2>",
         "<h3>Speed relative to plain loops</h3>",
         "<h3>Bytes read and written a second</h3>",
+        "<h2>Contractions in bf16</h2>",
+        "bij,bkj-&gt;ik 3 20 16 24",
         "64 × 64 × 64 bias+gelu</text>",
         "prefers-color-scheme: dark",
     ] {

@@ -41,7 +41,7 @@ fn section(words: &str) -> String {
 }
 
 /// Asserts that the keys of a value are in a section of the page, or among the shared objects. Names of environment
-/// variables are no keys.
+/// variables and of modes are no keys.
 fn assert_documented(value: &Value, section: &str) {
     match value {
         Value::Object(object) => {
@@ -50,7 +50,7 @@ fn assert_documented(value: &Value, section: &str) {
                     section.contains(&format!("`{key}`")),
                     "no `{key}` in {section}"
                 );
-                if key != "variables" {
+                if !["variables", "extents"].contains(&key.as_str()) {
                     assert_documented(value, section);
                 }
             }
@@ -83,6 +83,27 @@ fn commands_that_time_a_problem_have_documented_results() {
     }
 }
 
+#[test]
+fn a_contraction_has_documented_results() {
+    let contraction = "contract abc,bda->dc --extents a=3,b=4,c=5,d=6 --backend cpu";
+    let run = result(&format!("{contraction} --check --iters 1"));
+    let keys = [
+        "device",
+        "notation",
+        "computed",
+        "microseconds",
+        "gigabytes_per_second",
+        "check",
+    ];
+    assert_result(&run, "`cutlet contract`", &keys);
+    assert_eq!(run["extents"]["d"], 6);
+    assert_eq!(run["layouts"]["b"], "(4,6,3):(18,3,1)");
+    let explained = result(&format!("{contraction} --explain"));
+    assert_result(&explained, "`cutlet contract`", &["computed"]);
+    assert_eq!(explained["computed"], run["computed"]);
+    assert!(explained["tflops"].is_null());
+}
+
 /// A suite with a row of each kind, of which one is skipped.
 const SUITE: &str = "about = \"a row of each kind\"
 
@@ -108,6 +129,11 @@ indices = [\"zipf\"]
 moved_bytes = 1024
 table_bytes = 4096
 group = 4
+
+[[contract]]
+notation = \"ij,jk->ik\"
+extents = { i = 5, j = 4, k = 3 }
+dtypes = [\"f32\"]
 ";
 
 #[test]
@@ -125,7 +151,9 @@ fn a_benchmark_and_what_is_made_of_it_have_documented_results() {
     let statuses: Vec<&Value> = rows.iter().map(|row| &row["status"]).collect();
     assert_eq!(
         statuses,
-        ["measured", "measured", "skipped", "measured", "measured"]
+        [
+            "measured", "measured", "skipped", "measured", "measured", "measured"
+        ]
     );
     assert!(rows[2]["reason"].is_string());
     assert_eq!(rows[0]["problem"]["m"], 16);

@@ -1,6 +1,7 @@
 //! The tests of the `cutlet` command, as one program.
 
 mod bench;
+mod contract;
 mod gemm;
 mod json;
 mod layout;

@@ -22,7 +22,15 @@ fn printed(arguments: &[&str]) -> String {
 fn every_shell_completes_commands_options_and_values() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = printed(&["completions", shell]);
-        for word in ["gemm", "bench", "moe", "completions", "out-of-range"] {
+        for word in [
+            "gemm",
+            "bench",
+            "moe",
+            "contract",
+            "layout-a",
+            "completions",
+            "out-of-range",
+        ] {
             assert!(script.contains(word), "no {word} for {shell}");
         }
     }
@@ -65,11 +73,14 @@ fn the_manual_has_a_page_for_each_command() {
     }
     let page = printed(&["man", "bench", "gemm"]);
     assert!(page.contains("\\-\\-instances"), "{page}");
+    let page = printed(&["man", "contract"]);
+    assert!(page.contains("bshd,bthd\\->bhst"), "{page}");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("man1");
     printed(&["man", "--out", folder.to_str().expect("the path is UTF-8")]);
     for name in [
         "cutlet.1",
         "cutlet-tune.1",
+        "cutlet-contract.1",
         "cutlet-bench.1",
         "cutlet-bench-gemm.1",
     ] {

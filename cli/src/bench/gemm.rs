@@ -4,7 +4,7 @@ mod baseline;
 mod case;
 mod key;
 mod samples;
-mod types;
+pub mod types;
 
 use clap::ValueEnum;
 use cutlet::{Device, KernelFamily, MAX_EXTENT, Order};

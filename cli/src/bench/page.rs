@@ -48,6 +48,7 @@ fn title(kind: &str) -> String {
     };
     let family = match family {
         "gemm" => "GEMM".to_string(),
+        "contract" => "Contractions".to_string(),
         "moe" => "Mixture of experts".to_string(),
         other => other[..1].to_uppercase() + &other[1..],
     };

@@ -69,6 +69,17 @@ def moved_rows(operation, dtype, distribution, row_bytes, rows, table_rows, grou
     return {operation: lambda: move(0, indices, source)}
 
 
+def contraction(dtype, notation, *extents):
+    """The ways to contract two tensors."""
+    torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+    types = {"bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64}
+    dtype = types.get(dtype, torch.float32)
+    extents = {mode: int(extent) for mode, extent in (it.split("=") for it in extents)}
+    modes = notation.split("->")[0].split(",")
+    a, b = (torch.randn([extents[mode] for mode in of], device="cuda", dtype=dtype) for of in modes)
+    return {"einsum": lambda: torch.einsum(notation, a, b)}
+
+
 def mixture_of_experts(*extents):
     """The ways to compute a layer of a mixture of experts."""
     tokens, width, experts, top_k, inner = map(int, extents)
@@ -114,7 +125,8 @@ def main():
         operation, rounds, *extents = problem.split()
         runs = {}
         try:
-            make = mixture_of_experts if operation == "moe" else lambda *it: moved_rows(operation, *it)
+            makers = {"moe": mixture_of_experts, "einsum": contraction}
+            make = makers.get(operation, lambda *it: moved_rows(operation, *it))
             runs = make(*extents)
         except Exception as error:
             print(number, operation, repr(error).replace("\n", " ")[:200], sep="\t", flush=True)

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
+use super::contract;
 use super::family::Row;
 use super::results::{Outcome, Results};
 use crate::python::{VARIABLE, python};
@@ -184,6 +185,13 @@ fn problem(row: &Row, rounds: usize) -> Option<String> {
             .find(|(column, _)| *column == name)
             .map(|(_, text)| text.as_str())
     };
+    if row.family == contract::NAME {
+        let (notation, extents) = (cell("notation")?, cell("extents")?);
+        return Some(format!(
+            "einsum {rounds} {} {notation} {extents}",
+            row.dtype
+        ));
+    }
     Some(format!(
         "{} {rounds} {} {} {} {} {} {}",
         operation(row.family)?,
@@ -349,5 +357,14 @@ mod tests {
         let text = problem(&row("embedding-bag"), 7).unwrap();
         assert_eq!(text, "embedding_bag 7 bf16 zipf 64 8 16 2");
         assert_eq!(problem(&row("permute"), 7), None);
+        let contraction = Row {
+            columns: vec![
+                ("notation", "ij,jk->ik".to_string()),
+                ("extents", "i=2 j=3 k=4".to_string()),
+            ],
+            ..row("contract")
+        };
+        let text = problem(&contraction, 7).unwrap();
+        assert_eq!(text, "einsum 7 bf16 ij,jk->ik i=2 j=3 k=4");
     }
 }

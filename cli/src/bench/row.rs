@@ -433,7 +433,7 @@ mod tests {
         for checks in [[false, true], [true, false]] {
             let result = result(checks);
             assert!(result.is_bad());
-            let line = table::line(&result);
+            let line = table::line(&result, 0);
             assert!(line.ends_with("WRONG: told so"), "{line}");
             assert!(matches!(result.outcome, Outcome::Wrong { .. }));
         }
@@ -490,7 +490,7 @@ mod tests {
             wrong: Some(1),
             ..right()
         };
-        let line = table::line(&result_of(&ALL, wrong).unwrap());
+        let line = table::line(&result_of(&ALL, wrong).unwrap(), 0);
         assert!(line.ends_with("WRONG: someone 1: told so"), "{line}");
         let broken = Told {
             broken: Some(1),
@@ -533,7 +533,7 @@ mod tests {
         };
         let alone = result_of(&[Role::Cutlet, Role::Baseline], told).unwrap();
         assert!(alone.is_bad());
-        let line = table::line(&alone);
+        let line = table::line(&alone, 0);
         assert!(line.ends_with("right: someone 1: told so"), "{line}");
     }
 }

@@ -5,6 +5,7 @@ use std::time::{Instant, SystemTime};
 use cutlet::Device;
 use toml::Spanned;
 
+use super::contract::Contract;
 use super::error::Result;
 use super::family::{Family, Row};
 use super::gather::Gather;
@@ -53,12 +54,13 @@ impl Plan {
     /// The families and types of the problems, for messages.
     fn kinds(&self) -> String {
         let dtypes: Vec<&str> = self.dtypes.iter().map(|dtype| dtype.name()).collect();
-        let gemm = format!("GEMM in {}", dtypes.join(" or "));
+        let dtypes = dtypes.join(" or ");
         match self.families {
-            Families::Gemm => gemm,
+            Families::Gemm => format!("GEMM in {dtypes}"),
+            Families::Contract => format!("contraction in {dtypes}"),
             Families::Gather => "gather".to_string(),
             Families::Movement => "movement".to_string(),
-            Families::All => format!("{gemm}, no gather and no movement"),
+            Families::All => format!("GEMM and contraction in {dtypes}, no gather and no movement"),
         }
     }
 }
@@ -72,6 +74,8 @@ pub enum Families {
     Gather,
     /// Other operations that move rows and elements.
     Movement,
+    /// Contractions of tensors.
+    Contract,
     /// All of them.
     All,
 }
@@ -107,17 +111,23 @@ pub fn run(device: &Device, plan: &Plan, keep: impl FnMut(&Results) -> Result<()
         protocol: plan.protocol,
     };
     machine.copy_gigabytes = bench.copy_speed()?;
-    setting.progress.above(|| output.say(table::header()))?;
-    setting.progress.begin("", problems.count());
+    let all = problems.rows();
+    let width = table::width(&all);
+    setting
+        .progress
+        .above(|| output.say(table::header(width)))?;
+    setting.progress.begin("", all.len());
     let mut rows = Rows {
         output,
-        results: no_results(plan, machine, problems.count(), began),
+        width,
+        results: no_results(plan, machine, all.len(), began),
         clock,
         keep,
     };
     rows.measure(&mut bench, &Gemm, &problems.gemms)?;
     rows.measure(&mut bench, &Gather, &problems.gathers)?;
     rows.measure(&mut bench, &Movement, &problems.movements)?;
+    rows.measure(&mut bench, &Contract, &problems.contractions)?;
     setting.progress.end();
     Ok(())
 }
@@ -130,6 +140,7 @@ struct Problems {
     gemms: OfSuites<Gemm>,
     gathers: OfSuites<Gather>,
     movements: OfSuites<Movement>,
+    contractions: OfSuites<Contract>,
 }
 
 impl Problems {
@@ -150,6 +161,13 @@ impl Problems {
                 Families::Movement,
                 unused_of,
             )?,
+            contractions: problems(
+                &Contract,
+                plan,
+                |it| &it.contract,
+                Families::Contract,
+                unused_of,
+            )?,
         };
         match unused.first() {
             None => Ok(problems),
@@ -161,22 +179,31 @@ impl Problems {
         }
     }
 
-    fn count(&self) -> usize {
-        self.gemms.len() + self.gathers.len() + self.movements.len()
+    /// Their rows.
+    fn rows(&self) -> Vec<Row> {
+        let mut all = rows(&Gemm, &self.gemms);
+        all.extend(rows(&Gather, &self.gathers));
+        all.extend(rows(&Movement, &self.movements));
+        all.extend(rows(&Contract, &self.contractions));
+        all
     }
 
     /// Refuses problems that take the CPU backend long.
     fn expect_small(&self, device: &Device) -> Result<()> {
-        let gemms = self.gemms.iter().map(|(_, problem)| Gemm.row(problem));
-        let gathers = self.gathers.iter().map(|(_, problem)| Gather.row(problem));
-        let movements = self.movements.iter();
-        let movements = movements.map(|(_, problem)| Movement.row(problem));
-        let is_long = |row: &Row| is_long_on_cpu(row.operations, row.bytes);
-        match gemms.chain(gathers).chain(movements).find(is_long) {
+        let mut rows = self.rows().into_iter();
+        match rows.find(|row| is_long_on_cpu(row.operations, row.bytes)) {
             None => Ok(()),
             Some(row) => Err(NeedsGpu::new(row.id, device).into()),
         }
     }
+}
+
+/// The rows of a family's problems.
+fn rows<F: Family>(family: &F, problems: &OfSuites<F>) -> Vec<Row> {
+    problems
+        .iter()
+        .map(|(_, problem)| family.row(problem))
+        .collect()
 }
 
 /// Says what these figures do not show: a GPU's speed, or cuBLASLt's.
@@ -215,6 +242,8 @@ fn no_results(plan: &Plan, machine: Machine, planned_rows: usize, began: SystemT
 /// The rows of a run, which are kept and printed one by one.
 struct Rows<'a, K> {
     output: &'a Output,
+    /// That of the shapes' column.
+    width: usize,
     results: Results,
     /// It runs since the run began.
     clock: Instant,
@@ -231,7 +260,7 @@ impl<K: FnMut(&Results) -> Result<()>> Rows<'_, K> {
     ) -> Result<()> {
         for (suite, problem) in problems {
             let row = bench.measure_row(family, suite, problem);
-            let line = table::line(&row);
+            let line = table::line(&row, self.width);
             self.results.rows.push(row);
             self.results.seconds = self.clock.elapsed().as_secs_f64();
             (self.keep)(&self.results)?;

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 /// The suites that ship with the program, by name.
-const SHIPPED: [(&str, &str); 17] = [
+const SHIPPED: [(&str, &str); 18] = [
     ("headline", include_str!("../../suites/headline.toml")),
     ("square", include_str!("../../suites/square.toml")),
     ("llm", include_str!("../../suites/llm.toml")),
@@ -24,6 +24,7 @@ const SHIPPED: [(&str, &str); 17] = [
     ("epilogue", include_str!("../../suites/epilogue.toml")),
     ("gather", include_str!("../../suites/gather.toml")),
     ("movement", include_str!("../../suites/movement.toml")),
+    ("contract", include_str!("../../suites/contract.toml")),
     ("tiny", include_str!("../../suites/tiny.toml")),
 ];
 
@@ -31,8 +32,8 @@ const SHIPPED: [(&str, &str); 17] = [
 pub fn help() -> String {
     let names = SHIPPED.map(|(name, _)| name).join(", ");
     format!(
-        "A suite by name ({names}) or file; may be given several times. By default, headline, gather and movement on a \
-         GPU, tiny on the CPU"
+        "A suite by name ({names}) or file; may be given several times. By default, headline, gather, movement and \
+         contract on a GPU, tiny on the CPU"
     )
 }
 
@@ -57,6 +58,9 @@ pub struct Suite {
     /// Entries of the movement family.
     #[serde(default)]
     pub movement: Vec<Spanned<toml::Value>>,
+    /// Entries of the family of contractions.
+    #[serde(default)]
+    pub contract: Vec<Spanned<toml::Value>>,
 }
 
 impl Suite {
@@ -170,6 +174,7 @@ pub enum SuiteError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::contract::Contract;
     use crate::bench::family::Family;
     use crate::bench::gather::Gather;
     use crate::bench::gemm::Gemm;
@@ -203,6 +208,9 @@ mod tests {
             for entry in &suite.movement {
                 count += problems(&Movement, &suite, entry, all).len();
             }
+            for entry in &suite.contract {
+                count += problems(&Contract, &suite, entry, all).len();
+            }
             assert!(count > 0, "{name}");
         }
     }
@@ -235,6 +243,16 @@ mod tests {
         };
         assert_eq!(count(Dtype::Bf16), 24);
         assert_eq!(count(Dtype::F32), 20);
+    }
+
+    #[test]
+    fn the_suite_of_contractions_has_24_in_two_types() {
+        let suite = Suite::load("contract").unwrap();
+        for (dtype, expected) in [(Dtype::Bf16, 24), (Dtype::F32, 24), (Dtype::F16, 0)] {
+            let entries = suite.contract.iter();
+            let all = entries.map(|entry| problems(&Contract, &suite, entry, &[dtype]).len());
+            assert_eq!(all.sum::<usize>(), expected, "{dtype}");
+        }
     }
 
     #[test]

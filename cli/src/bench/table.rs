@@ -6,10 +6,19 @@ use crate::measure::check::Distance;
 use crate::measure::statistics::Verdict;
 use crate::units::{self, figure};
 
+/// The narrowest column of shapes.
+const SHAPE: usize = 18;
+
+/// The width of the column of shapes in a table of rows.
+pub fn width<'a>(rows: impl IntoIterator<Item = &'a Row>) -> usize {
+    let widths = rows.into_iter().map(|row| row.shape.chars().count());
+    widths.fold(SHAPE, usize::max)
+}
+
 /// The line above the rows.
-pub fn header() -> String {
+pub fn header(width: usize) -> String {
     format!(
-        "{:<20} {:<6} {:<18} {:>9} {:>9} {:>9} {:>7}  {:>7} {:>6} {:<7} {:>8}",
+        "{:<20} {:<6} {:<width$} {:>9} {:>9} {:>9} {:>7}  {:>7} {:>6} {:<7} {:>8}",
         "family",
         "type",
         "shape",
@@ -25,14 +34,14 @@ pub fn header() -> String {
 }
 
 /// The line of a row.
-pub fn line(result: &RowResult) -> String {
+pub fn line(result: &RowResult, width: usize) -> String {
     let Row {
         family,
         dtype,
         shape,
         ..
     } = &result.row;
-    let name = format!("{family:<20} {dtype:<6} {shape:<18}");
+    let name = format!("{family:<20} {dtype:<6} {shape:<width$}");
     match &result.outcome {
         Outcome::Measured(measured) => format!("{name} {}", figures(&result.row, measured)),
         Outcome::Wrong { found } => format!("{name} WRONG: {found}"),

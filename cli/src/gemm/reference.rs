@@ -15,7 +15,7 @@ const SAMPLES: usize = 8192;
 const SMALL: f64 = 1e-6;
 
 /// How far the entries of `found` that are compared are from their references.
-pub fn deviation<T: Element<D>, D: Stored>(
+pub(super) fn deviation<T: Element<D>, D: Stored>(
     args: &GemmArgs,
     factors: Factors<T::Factor>,
     inputs: &Inputs<T, D>,
@@ -60,33 +60,73 @@ fn compared<T: Element<D>, D: Stored>(
     (i, j): (usize, usize),
 ) -> Entry {
     let [m, n, k] = args.extents();
-    let Factors { alpha, beta } = factors;
     let terms = (0..k).map(|l| {
         a[args.a.index([m, k], [i, l])].to_f64() * b[args.b.index([k, n], [l, j])].to_f64()
     });
-    let (product, squares) = terms.fold((0.0, 0.0), |(product, squares), term| {
-        (product + term, squares + term * term)
-    });
     let entry = args.c.index([m, n], [i, j]);
-    let bias = if args.bias { bias[j].to_f64() } else { 0.0 };
-    let old = c[entry].to_f64();
     let activation = Epilogue {
         bias: false,
         ..args.epilogue()
     };
-    let activated = |sum: f64| activation.apply(sum, 0.0);
-    let sum = T::Factor::reference(alpha, product, beta, old, bias);
-    let reference = activated(sum);
-    // Where the terms cancel, the sum's rounding is relative to the terms, and the activation passes it on.
-    let terms = alpha.value().abs() * squares.sqrt();
-    let passed_on = (activated(sum + SMALL * terms) - reference).abs() / SMALL;
-    let of_overflow = T::Factor::overflows(alpha, product, beta, old);
-    let compared = Entry {
-        found: found[entry].to_f64(),
-        reference,
-        scale: reference.abs().max(passed_on),
+    let exact = Exact {
+        factors,
+        sum: Sum::of(terms),
+        old: c[entry].to_f64(),
+        bias: if args.bias { bias[j].to_f64() } else { 0.0 },
     };
-    right_or_compared::<D>(compared, of_overflow.into_iter().map(activated))
+    exact.beside(found[entry], |sum| activation.apply(sum, 0.0))
+}
+
+/// A sum of products.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sum {
+    product: f64,
+    /// The sum of their squares.
+    squares: f64,
+}
+
+impl Sum {
+    /// The sum of these products.
+    pub fn of(terms: impl Iterator<Item = f64>) -> Sum {
+        let (product, squares) = terms.fold((0.0, 0.0), |(product, squares), term| {
+            (product + term, squares + term * term)
+        });
+        Sum { product, squares }
+    }
+
+    /// The sum itself.
+    pub fn product(self) -> f64 {
+        self.product
+    }
+}
+
+/// What an entry of C is made of before the activation.
+pub struct Exact<F> {
+    pub factors: Factors<F>,
+    pub sum: Sum,
+    /// The entry before.
+    pub old: f64,
+    pub bias: f64,
+}
+
+impl<F: Factor> Exact<F> {
+    /// The entry that was found, with its reference and its scale.
+    pub fn beside<D: Stored>(self, found: D, activated: impl Fn(f64) -> f64) -> Entry {
+        let Factors { alpha, beta } = self.factors;
+        let Sum { product, squares } = self.sum;
+        let sum = F::reference(alpha, product, beta, self.old, self.bias);
+        let reference = activated(sum);
+        // Where the terms cancel, the sum's rounding is relative to the terms, and the activation passes it on.
+        let terms = alpha.value().abs() * squares.sqrt();
+        let passed_on = (activated(sum + SMALL * terms) - reference).abs() / SMALL;
+        let of_overflow = F::overflows(alpha, product, beta, self.old);
+        let compared = Entry {
+            found: found.to_f64(),
+            reference,
+            scale: reference.abs().max(passed_on),
+        };
+        right_or_compared::<D>(compared, of_overflow.into_iter().map(activated))
+    }
 }
 
 /// The entry as it is compared. One that is right though it is infinite, or made of an infinite term, is compared with

@@ -7,6 +7,7 @@ use cutlet::Stream;
 use serde::Serialize;
 
 use super::GemmArgs;
+use super::elements::Named;
 use crate::backend::RanOn;
 use crate::deviation::Deviation;
 use crate::units;
@@ -15,9 +16,8 @@ use crate::units;
 #[derive(Debug, Serialize)]
 pub struct Report {
     device: RanOn,
-    dtype: &'static str,
-    c_dtype: &'static str,
-    precision: String,
+    #[serde(flatten)]
+    elements: Named,
     m: usize,
     n: usize,
     k: usize,
@@ -39,12 +39,9 @@ impl Report {
         check: Option<Deviation>,
     ) -> Report {
         let [m, n, k] = args.extents();
-        let precision = cutlet::Precision::from(args.precision);
         Report {
             device: RanOn::new(stream.device()),
-            dtype: args.dtype.name(),
-            c_dtype: args.c_dtype().name(),
-            precision: precision.to_string(),
+            elements: args.elements.named(),
             m,
             n,
             k,
@@ -62,24 +59,11 @@ impl Report {
     /// The problem: `bf16 into f32 512 x 512 x 512 bias+gelu`.
     fn problem(&self) -> String {
         let Report {
-            dtype,
-            c_dtype,
-            m,
-            n,
-            k,
-            ..
+            elements, m, n, k, ..
         } = self;
-        let into = match c_dtype == dtype {
-            true => String::new(),
-            false => format!(" into {c_dtype}"),
-        };
-        let precision = match self.precision.as_str() {
-            "exact" => String::new(),
-            precision => format!(" in {precision}"),
-        };
         let epilogue = self.epilogue.as_ref();
         let epilogue = epilogue.map_or(String::new(), |epilogue| format!(" {epilogue}"));
-        format!("{dtype}{into}{precision} {m} x {n} x {k}{epilogue}")
+        format!("{elements} {m} x {n} x {k}{epilogue}")
     }
 }
 
@@ -90,10 +74,7 @@ impl fmt::Display for Report {
             tflops,
             ..
         } = *self;
-        let unit = match self.dtype {
-            "i8" => "OP/s",
-            _ => "FLOP/s",
-        };
+        let unit = self.elements.unit();
         writeln!(f, "device   {}", self.device)?;
         writeln!(f, "problem  {}", self.problem())?;
         let (time, speed) = (units::time(microseconds), units::speed(tflops * 1e12, unit));
@@ -111,7 +92,7 @@ impl fmt::Display for Report {
 }
 
 /// The findings of a check.
-fn found(check: &Deviation) -> String {
+pub fn found(check: &Deviation) -> String {
     if let Some(no_numbers) = check.no_numbers() {
         return no_numbers;
     }

@@ -9,6 +9,7 @@
 //! | `m`, `n`, `k`, `layout`, `epilogue` | a GEMM |
 //! | `row_bytes`, `rows`, `table_rows`, `indices` | a gather or another movement |
 //! | `group` | rows of a bag, or experts of a token |
+//! | `notation`, `extents` | a contraction |
 //! | `apart` | `true` where means leave the problem out |
 //! | `status` | `measured`, `wrong`, `skipped`, `failed`, or `passed over` for a contestant without figures |
 //! | `contestant`, `role`, `default` | the contestant, and `true` for the baseline library's default |
@@ -26,6 +27,7 @@ use std::path::Path;
 use super::ratio;
 use super::{FILE, Figures, Measured, Outcome, Results, RowResult, SCHEMA};
 use crate::bench::cells::Cells;
+use crate::bench::contract::{self, Contract};
 use crate::bench::error::{Error, Result};
 use crate::bench::family::{Family, Row};
 use crate::bench::gather::{self, Gather};
@@ -329,10 +331,11 @@ fn row(cells: &Cells) -> Result<Row, String> {
     let mut row = match cells.text("family") {
         gemm::NAME => Gemm.row(&Gemm.problem(cells)?),
         gather::NAME => Gather.row(&Gather.problem(cells)?),
+        contract::NAME => Contract.row(&Contract.problem(cells)?),
         name if movement::is_operation(name) => Movement.row(&Movement.problem(cells)?),
         other => {
             return Err(format!(
-                "family is `{other}`, not `gemm`, `gather` or an operation of the suite `movement`"
+                "family is `{other}`, not `gemm`, `gather`, `contract` or an operation of the suite `movement`"
             ));
         }
     };
