@@ -35,7 +35,11 @@ fn main() -> Result<()> {
         elements[12288 * b + 192 * s + 64 * which + 16 * h + d]
     };
     let (b, s, h, d) = (1, 63, 2, 5);
-    let score = |t| 0.25 * (0..16).map(|d| at(b, s, 0, h, d) * at(b, t, 1, h, d)).sum::<f32>();
+    let score = |t| {
+        0.25 * (0..16)
+            .map(|d| at(b, s, 0, h, d) * at(b, t, 1, h, d))
+            .sum::<f32>()
+    };
     let expected: f32 = (0..64).map(|t| score(t) * at(b, t, 2, h, d)).sum();
     let found = stream.download(outputs.buffer())?[4096 * b + 64 * s + 16 * h + d];
     println!("{found} on {}", device.describe());

@@ -66,7 +66,7 @@ pub struct ContractArgs {
 
 /// Parses the extent of a mode: `b=16`.
 fn mode_extent(text: &str) -> Result<(char, usize), String> {
-    let (name, number) = text.split_once('=').unwrap_or((text, ""));
+    let (name, number) = text.split_once('=').unwrap_or(("", text));
     let mut name = name.trim().chars();
     match (name.next(), name.next()) {
         (Some(name), None) if name.is_alphabetic() => Ok((name, extent(number.trim())?)),

@@ -278,7 +278,7 @@ fn check_tiny_page(out: &Path) {
         "<h3>Speed relative to plain loops</h3>",
         "<h3>Bytes read and written a second</h3>",
         "<h2>Contractions in bf16</h2>",
-        "bij,bkj-&gt;ik 3 20 16 24",
+        "bij,bkj-&gt;ik 3 × 20 × 16 × 24",
         "64 × 64 × 64 bias+gelu</text>",
         "prefers-color-scheme: dark",
     ] {
@@ -463,7 +463,7 @@ fn a_run_has_not_changed_from_itself_and_a_slower_one_is_found() {
     let printed = text_of(&compared.stdout);
     assert!(compared.status.success(), "{printed}");
     assert!(
-        printed.contains("no change beyond the noise in 23 rows"),
+        printed.contains("no change beyond the noise in 29 rows"),
         "{printed}"
     );
 
@@ -487,7 +487,7 @@ fn a_run_has_not_changed_from_itself_and_a_slower_one_is_found() {
         "{printed}"
     );
     assert!(
-        printed.contains("0 rows faster, 1 slower, 22 without"),
+        printed.contains("0 rows faster, 1 slower, 28 without"),
         "{printed}"
     );
 }
@@ -674,7 +674,7 @@ fn a_run_that_would_measure_nothing_is_refused() {
         ),
         (
             vec!["all", "--suite", path(&empty), "--dtype", "f32"],
-            "it has no GEMM in f32, no gather and no movement;",
+            "it has no GEMM and no contraction in f32, no gather and no movement;",
         ),
     ] {
         let out = folder.join("out");

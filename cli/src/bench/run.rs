@@ -60,7 +60,9 @@ impl Plan {
             Families::Contract => format!("contraction in {dtypes}"),
             Families::Gather => "gather".to_string(),
             Families::Movement => "movement".to_string(),
-            Families::All => format!("GEMM and contraction in {dtypes}, no gather and no movement"),
+            Families::All => {
+                format!("GEMM and no contraction in {dtypes}, no gather and no movement")
+            }
         }
     }
 }
