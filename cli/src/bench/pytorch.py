@@ -72,8 +72,9 @@ def moved_rows(operation, dtype, distribution, row_bytes, rows, table_rows, grou
 def contraction(dtype, notation, *extents):
     """The ways to contract two tensors."""
     torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
-    types = {"bf16": torch.bfloat16, "f16": torch.float16, "f64": torch.float64}
-    dtype = types.get(dtype, torch.float32)
+    types = {name: torch.float32 for name in ("f32", "tf32", "3xtf32")}
+    types |= {"f16": torch.float16, "bf16": torch.bfloat16, "f64": torch.float64}
+    dtype = types[dtype]
     extents = {mode: int(extent) for mode, extent in (it.split("=") for it in extents)}
     modes = notation.split("->")[0].split(",")
     a, b = (torch.randn([extents[mode] for mode in of], device="cuda", dtype=dtype) for of in modes)

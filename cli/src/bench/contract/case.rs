@@ -1,6 +1,7 @@
 //! A contraction set up on a device: its tensors in several sets, its contestants and its checks.
 
 use cutlet::{Buffer, Contraction, Precision, Stream, Tensor, TensorMut, View};
+use cutlet_host::measure::rechecked;
 use rayon::prelude::*;
 
 use super::Problem;
@@ -10,7 +11,7 @@ use crate::bench::gemm::types::Types;
 use crate::contract::sums::{SAMPLES, Sums};
 use crate::deviation::Deviation;
 use crate::host_memory;
-use crate::measure::case::{Case, Contestant, Role, rechecked};
+use crate::measure::case::{Case, Contestant, Role};
 use crate::measure::check::{self, Check, Number, in_chunks};
 use crate::measure::dtype::Dtype;
 use crate::measure::error::Result;
