@@ -18,13 +18,15 @@ fn main() -> Result<()> {
     println!("queries: {}", queries.layout());
 
     // Scores of each batch and head, without softmax.
-    let mut scores = DeviceTensor::zeroed(&stream, layout!((2, 4, 64, 64):(16384, 4096, 64, 1)))?;
+    let mut scores =
+        DeviceTensor::<f32>::zeroed(&stream, layout!((2, 4, 64, 64):(16384, 4096, 64, 1)))?;
     let mut product = Contraction::new("bshd,bthd->bhst", queries, keys, scores.tensor_mut())?;
     print!("scores:\n{}", product.explain(&stream)?);
     product.alpha(0.25).run(&stream)?;
 
     // Outputs, with heads side by side again.
-    let mut outputs = DeviceTensor::zeroed(&stream, layout!((2, 64, 4, 16):(4096, 64, 16, 1)))?;
+    let mut outputs =
+        DeviceTensor::<f32>::zeroed(&stream, layout!((2, 64, 4, 16):(4096, 64, 16, 1)))?;
     let to = outputs.tensor_mut();
     let mut product = Contraction::new("bhst,bthd->bshd", scores.tensor(), values, to)?;
     print!("outputs:\n{}", product.explain(&stream)?);

@@ -73,7 +73,8 @@ enum Command {
     Gemm(gemm::GemmArgs),
     Gather(gather::GatherArgs),
     Scatter(scatter::ScatterArgs),
-    Contract(contract::ContractArgs),
+    // Its layouts take thousands of bytes.
+    Contract(Box<contract::ContractArgs>),
     Bench(bench::BenchArgs),
     Tune(tune::TuneArgs),
     Layout(layout::LayoutArgs),
