@@ -34,12 +34,14 @@ pub struct ContractArgs {
     /// The modes of A, B and C: `bshd,bthd->bhst`.
     #[arg(value_name = "MODES")]
     notation: String,
-    /// The extents of the modes, separated by commas: `b=16,s=2048`. A mode of a tensor whose layout is given needs none.
+    /// The extents of the modes, separated by commas: `b=16,s=2048`. A mode of a tensor whose layout is given needs
+    /// none.
     #[arg(long, value_name = "MODE=EXTENT", value_delimiter = ',', value_parser = mode_extent)]
     extents: Vec<(char, usize)>,
     #[command(flatten)]
     elements: ElementsArgs,
-    /// The layout of A, in CuTe's notation: `(2048,128):(384,1)`. A tensor without one is packed, its last mode innermost.
+    /// The layout of A, in CuTe's notation: `(2048,128):(384,1)`. A tensor without one is packed, its last mode
+    /// innermost.
     #[arg(long, value_name = "LAYOUT", value_parser = layout)]
     layout_a: Option<Layout>,
     /// The layout of B.

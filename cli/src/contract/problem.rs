@@ -18,8 +18,8 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// The contraction of tensors in these layouts. A tensor without one is packed, with its last mode innermost. Modes of
-    /// a tensor with a layout need no extent.
+    /// The contraction of tensors in these layouts. A tensor without one is packed, with its last mode innermost. Modes
+    /// of a tensor with a layout need no extent.
     ///
     /// # Errors
     /// What is wrong with the notation, the extents or the layouts.
@@ -97,8 +97,8 @@ impl Problem {
         summed.map(|mode| self.extents[mode].1).product()
     }
 
-    /// Rows, columns, terms and number of the products of matrices that have the tensors' elements. `None` if a mode is in
-    /// an operand alone, or twice in a tensor.
+    /// Rows, columns, terms and number of the products of matrices that have the tensors' elements. `None` if a mode is
+    /// in an operand alone, or twice in a tensor.
     pub fn matrices(&self) -> Option<[usize; 4]> {
         let mut matrices = [1; 4];
         for (name, extent) in &self.extents {

@@ -16,8 +16,8 @@ use crate::measure::setting::Setting;
 
 /// The baseline of a contraction.
 pub enum Baseline<'a, T: Types> {
-    /// cuBLASLt, with each of the algorithms that its heuristics propose. It takes the tensors' memory for matrices whose
-    /// terms are contiguous: its result is another, and its time that of the same work in the best order.
+    /// cuBLASLt, with each of the algorithms that its heuristics propose. It takes the tensors' memory for matrices
+    /// whose terms are contiguous: its result is another, and its time that of the same work in the best order.
     CublasLt(Box<Matmul<'a, T::In, T::Out>>),
     /// Loops over operands in host memory.
     Plain(Sums),
