@@ -236,6 +236,9 @@ impl<T: Element<D>, D: DeviceData> Contraction<'_, T, D> {
             };
             let _ = writeln!(text, "{line}");
         }
+        let kernel = self.kernel(stream, &lowering)?;
+        let kernel = kernel.unwrap_or("one for each product of the batch");
+        let _ = writeln!(text, "kernel: {kernel}");
         Ok(text)
     }
 
@@ -250,43 +253,58 @@ impl<T: Element<D>, D: DeviceData> Contraction<'_, T, D> {
 
     /// Copies what is copied, and launches the products.
     fn launch(&mut self, stream: &Stream, lowering: &Lowering) -> Result<()> {
-        let [copy_a, copy_b, copy_c] = &lowering.copies;
-        let a = Source::of(stream, self.a.view, copy_a.as_ref())?;
-        let b = Source::of(stream, self.b.view, copy_b.as_ref())?;
-        let (alpha, beta) = (self.alpha, self.beta);
-        let operands = Operands {
-            a: a.view(),
-            b: b.view(),
-            alpha,
-            beta,
-            precision: self.precision,
-        };
+        let [copy_a, copy_b, copy_c] = lowering.copies.each_ref().map(Option::as_ref);
+        let mut a = Source::of(stream, self.a.view, copy_a)?;
+        let mut b = Source::of(stream, self.b.view, copy_b)?;
+        a.fill(stream, self.a.view, copy_a)?;
+        b.fill(stream, self.b.view, copy_b)?;
+        let operands = self.operands(&a, &b);
         let Some(copy) = copy_c else {
             return operands.multiply(stream, lowering, self.c.view.reborrow());
         };
         let mut product = stream.scratch::<D>(copy.elements)?;
         let (in_c, in_copy) = copy.layouts();
-        if beta != T::Factor::ZERO {
-            permute(
-                stream,
-                self.c.view.view(),
-                &in_c,
-                product.view_mut(),
-                &in_copy,
-            )?;
+        if self.beta != T::Factor::ZERO {
+            let old = self.c.view.view();
+            permute(stream, old, &in_c, product.view_mut(), &in_copy)?;
         }
         operands.multiply(stream, lowering, product.view_mut())?;
-        permute(
-            stream,
-            product.view(),
-            &in_copy,
-            self.c.view.reborrow(),
-            &in_c,
-        )
+        let c = self.c.view.reborrow();
+        permute(stream, product.view(), &in_copy, c, &in_c)
+    }
+
+    /// The name of the kernel that the first launch has. None if each product of the batch has one of its own.
+    fn kernel(&mut self, stream: &Stream, lowering: &Lowering) -> Result<Option<&'static str>> {
+        let [copy_a, copy_b, copy_c] = lowering.copies.each_ref().map(Option::as_ref);
+        let a = Source::of(stream, self.a.view, copy_a)?;
+        let b = Source::of(stream, self.b.view, copy_b)?;
+        let operands = self.operands(&a, &b);
+        let plan = match copy_c {
+            None => operands
+                .gemm(lowering, 0, self.c.view.reborrow())?
+                .plan(stream)?,
+            Some(copy) => {
+                let mut product = stream.scratch::<D>(copy.elements)?;
+                operands
+                    .gemm(lowering, 0, product.view_mut())?
+                    .plan(stream)?
+            }
+        };
+        Ok(plan.kernel())
+    }
+
+    fn operands<'s>(&self, a: &'s Source<'_, T>, b: &'s Source<'_, T>) -> Operands<'s, T> {
+        Operands {
+            a: a.view(),
+            b: b.view(),
+            alpha: self.alpha,
+            beta: self.beta,
+            precision: self.precision,
+        }
     }
 }
 
-/// An operand that is multiplied: the tensor, or a copy of it.
+/// An operand that is multiplied: the tensor, or memory for a copy of it.
 enum Source<'a, T: DeviceData> {
     Tensor(View<'a, T>),
     Copy(Scratch<'a, T>),
@@ -294,13 +312,19 @@ enum Source<'a, T: DeviceData> {
 
 impl<'a, T: DeviceData> Source<'a, T> {
     fn of(stream: &'a Stream, tensor: View<'a, T>, copy: Option<&Copied>) -> Result<Self> {
-        let Some(copy) = copy else {
-            return Ok(Source::Tensor(tensor));
-        };
-        let mut scratch = stream.scratch::<T>(copy.elements)?;
-        let (in_tensor, in_copy) = copy.layouts();
-        permute(stream, tensor, &in_tensor, scratch.view_mut(), &in_copy)?;
-        Ok(Source::Copy(scratch))
+        Ok(match copy {
+            None => Source::Tensor(tensor),
+            Some(copy) => Source::Copy(stream.scratch::<T>(copy.elements)?),
+        })
+    }
+
+    /// Copies the tensor, if it is copied.
+    fn fill(&mut self, stream: &Stream, tensor: View<'a, T>, copy: Option<&Copied>) -> Result<()> {
+        if let (Source::Copy(scratch), Some(copy)) = (self, copy) {
+            let (in_tensor, in_copy) = copy.layouts();
+            permute(stream, tensor, &in_tensor, scratch.view_mut(), &in_copy)?;
+        }
+        Ok(())
     }
 
     fn view(&self) -> View<'_, T> {
@@ -352,50 +376,43 @@ impl<T: Operand> Operands<'_, T> {
     where
         T: Element<D>,
     {
+        for nth in 0..lowering.launches() {
+            self.gemm(lowering, nth, c.reborrow())?.run(stream)?;
+        }
+        Ok(())
+    }
+
+    /// The products of the `nth` launch.
+    fn gemm<'c, D: DeviceData>(
+        &'c self,
+        lowering: &Lowering,
+        nth: usize,
+        c: ViewMut<'c, D>,
+    ) -> Result<Gemm<'c, T, D>> {
         let batch = &lowering.batch;
-        let repeats = [0, 1, 2].map(|operand| Repeats {
+        let [of_a, of_b, of_c] = [0, 1, 2].map(|operand| Repeats {
             count: batch.extent,
             stride: batch.strides[operand],
         });
-        let [of_a, of_b, of_c] = lowering.matrices.map(Extents::from);
-        for nth in 0..lowering.launches() {
-            let [to_a, to_b, to_c] = offsets(&lowering.loops, nth);
-            let a = Matrix {
-                view: self.a.slice(to_a..)?,
-                extents: of_a,
-            }
-            .in_part();
-            let b = Matrix {
-                view: self.b.slice(to_b..)?,
-                extents: of_b,
-            }
-            .in_part();
-            let c = MatrixMut {
-                view: c.slice_mut(to_c..)?,
-                extents: of_c,
-            }
-            .in_part();
-            let [repeats_a, repeats_b, repeats_c] = repeats;
-            Gemm::new(
-                MatrixBatch {
-                    first: a,
-                    repeats: repeats_a,
-                },
-                MatrixBatch {
-                    first: b,
-                    repeats: repeats_b,
-                },
-                MatrixBatchMut {
-                    first: c,
-                    repeats: repeats_c,
-                },
-            )
-            .alpha(self.alpha)
-            .beta(self.beta)
-            .precision(self.precision)
-            .run(stream)?;
-        }
-        Ok(())
+        let [like_a, like_b, like_c] = lowering.matrices.map(Extents::from);
+        let [to_a, to_b, to_c] = offsets(&lowering.loops, nth);
+        let matrix = |view: View<'c, T>, extents| Matrix { view, extents }.in_part();
+        let a = MatrixBatch {
+            first: matrix(self.a.slice(to_a..)?, like_a),
+            repeats: of_a,
+        };
+        let b = MatrixBatch {
+            first: matrix(self.b.slice(to_b..)?, like_b),
+            repeats: of_b,
+        };
+        let (_, view) = c.split_at(to_c)?;
+        let extents = like_c;
+        let c = MatrixBatchMut {
+            first: MatrixMut { view, extents }.in_part(),
+            repeats: of_c,
+        };
+        let gemm = Gemm::new(a, b, c).alpha(self.alpha).beta(self.beta);
+        Ok(gemm.precision(self.precision))
     }
 }
 
@@ -431,7 +448,10 @@ fn offsets(loops: &[Mode], mut nth: usize) -> [usize; 3] {
 
 /// How contractions are computed that the stream has met.
 #[derive(Default)]
-struct Lowerings(Mutex<HashMap<Rates, HashMap<Vec<Mode>, Arc<Lowering>>>>);
+struct Lowerings(Mutex<HashMap<Rates, OfTypes>>);
+
+/// Those of the same element types.
+type OfTypes = HashMap<Vec<Mode>, Arc<Lowering>>;
 
 /// The most contractions of the same element types that a stream remembers.
 const MOST_LOWERINGS: usize = 1024;

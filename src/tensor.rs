@@ -30,7 +30,7 @@ impl Leaves {
         let mut size = 1usize;
         for n in 0..layout.num_leaves() {
             let (extent, stride) = (layout.leaf_shape(n), layout.leaf_stride(n));
-            if !stride.is_integral() || stride.value() < 0 {
+            if !stride.basis().is_none() || stride.value() < 0 {
                 return Err(format!(
                     "its stride {stride} is negative or in a basis direction; give strides in elements"
                 ));

@@ -100,7 +100,9 @@ impl Notation {
     /// If the layouts have other ranks than the notation, or a mode has different extents.
     pub fn modes(&self, layouts: [&Layout; 3]) -> Result<Vec<Mode>> {
         for ((operand, names), layout) in OPERANDS.iter().zip(&self.operands).zip(layouts) {
-            if names.len() != layout.rank() {
+            // A sum over everything has one element, and no mode.
+            let is_scalar = names.is_empty() && layout.size() == 1;
+            if names.len() != layout.rank() && !is_scalar {
                 let (named, rank) = (names.len(), layout.rank());
                 return refuse(format!(
                     "{operand} has {rank} modes, {layout}, and {named} names; name each mode"
