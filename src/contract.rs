@@ -23,8 +23,8 @@ use modes::{Mode, Notation, Role, merged};
 
 const OPERATION: &str = "contract";
 
-/// Enqueues a contraction of two tensors: for each coordinate of C, the sum of the products of A and B over the modes that
-/// C does not have. `notation` names the modes, as `einsum` of NumPy and PyTorch does.
+/// Enqueues a contraction of two tensors: for each coordinate of C, the sum of the products of A and B over the modes
+/// that C does not have. `notation` names the modes, as `einsum` of NumPy and PyTorch does.
 ///
 /// | notation | |
 /// |---|---|
@@ -120,8 +120,8 @@ impl<'a, T: Operand, D: DeviceData> Contraction<'a, T, D> {
         })
     }
 
-    /// `C = A·Bᵀ` of tensors whose modes are (M, K, L), (N, K, L) and (M, N, L). Each of them may be a tuple, and L may be
-    /// left out of all three.
+    /// `C = A·Bᵀ` of tensors whose modes are (M, K, L), (N, K, L) and (M, N, L). Each of them may be a tuple, and L may
+    /// be left out of all three.
     ///
     /// # Errors
     /// As [`contract`], if the modes do not fit each other.
@@ -189,7 +189,8 @@ fn with_roles(mut modes: Vec<Mode>) -> Vec<Mode> {
 }
 
 impl<T: Element<D>, D: DeviceData> Contraction<'_, T, D> {
-    /// Enqueues the contraction in the stream. The stream keeps how it is computed, for contractions of the same layouts.
+    /// Enqueues the contraction in the stream. The stream keeps how it is computed, for contractions of the same
+    /// layouts.
     ///
     /// # Errors
     /// As [`contract`], and as [`Gemm::run`].
@@ -199,8 +200,8 @@ impl<T: Element<D>, D: DeviceData> Contraction<'_, T, D> {
         self.launch(stream, &lowering)
     }
 
-    /// How the contraction is computed: its rows, columns, k and batch, the kernel, and the operands that are copied, with
-    /// the reasons. No element is read or written.
+    /// How the contraction is computed: its rows, columns, k and batch, the kernel, and the operands that are copied,
+    /// with the reasons. No element is read or written.
     ///
     /// # Errors
     /// As [`run`](Self::run).

@@ -117,8 +117,8 @@ macro_rules! tensor {
             /// The tensor of this layout, whose index 0 is the first of `elements`.
             ///
             /// # Errors
-            /// [`Error::Tensor`]: the layout reaches beyond the elements, or has a stride that is negative or in a basis
-            /// direction. If it is written, two coordinates must not have the same element.
+            /// [`Error::Tensor`]: the layout reaches beyond the elements, or has a stride that is negative or in a
+            /// basis direction. If it is written, two coordinates must not have the same element.
             pub fn new(elements: impl $into<'a, Element = T>, layout: Layout) -> Result<Self> {
                 let view = elements.$into_view();
                 let check: fn(&Leaves) -> Result<(), String> = $check;
@@ -236,7 +236,8 @@ macro_rules! tensor {
                 self.with(grouped)
             }
 
-            /// The modes of these numbers, in their order: a permutation, or some of them at coordinate 0 of the others.
+            /// The modes of these numbers, in their order: a permutation, or some of them at coordinate 0 of the
+            /// others.
             ///
             /// # Errors
             /// If there are no such modes.

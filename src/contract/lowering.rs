@@ -1,5 +1,5 @@
-//! How a contraction becomes products of matrices: which modes are rows, columns, k and the batch, and which operands are
-//! copied first, because theirs do not lie like a matrix.
+//! How a contraction becomes products of matrices: which modes are rows, columns, k and the batch, and which operands
+//! are copied first, because theirs do not lie like a matrix.
 
 use std::fmt;
 
@@ -84,8 +84,8 @@ const PROCESSORS: f64 = 132.0;
 /// Bytes at whose multiples the lines of a matrix begin for the fastest kernels.
 const ALIGNED: usize = 16;
 
-/// The fastest way, by a rough estimate. There is always one: with copies of all operands, all modes of a role lie behind
-/// one another.
+/// The fastest way, by a rough estimate. There is always one: with copies of all operands, all modes of a role lie
+/// behind one another.
 pub fn lower(modes: &[Mode], rates: Rates) -> Lowering {
     let ways = (0..8u8).flat_map(|set| {
         let copied = [0, 1, 2].map(|operand| set & (1 << operand) != 0);

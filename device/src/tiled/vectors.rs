@@ -16,7 +16,8 @@ use crate::sm80::WarpMma;
 #[derive(Clone, Copy, Debug)]
 pub struct Vectors<W, const DIRECTION: usize>(PhantomData<W>);
 
-/// Loads of `N` neighbours along m, or n. Where the instruction gives a thread none, a permutation of the tiled MMA does.
+/// Loads of `N` neighbours along m, or n. Where the instruction gives a thread none, a permutation of the tiled MMA
+/// does.
 ///
 /// ```
 /// use cutlet_device::sm80::Mma1688Tf32;

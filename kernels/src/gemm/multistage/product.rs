@@ -177,8 +177,8 @@ where
 type RowOfAtoms<I, const N: usize, const WN: usize> =
     (<I as MmaInstruction>::Values, Times<N, <I as Mma>::N, WN>);
 
-/// Multiplies an atom's rows of A by the columns of all atoms side by side. A part of all products comes before the next
-/// part, which has to wait for the same accumulators.
+/// Multiplies an atom's rows of A by the columns of all atoms side by side. A part of all products comes before the
+/// next part, which has to wait for the same accumulators.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn multiply_row<I: Arithmetic, Columns: FragmentLayout>(

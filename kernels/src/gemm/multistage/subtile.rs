@@ -41,8 +41,8 @@ impl<P: Rectangles> StaticLayout for SubtileThreads<P> {
     const LAYOUT: Layout = by_lane::<P>().mode(0).flatten();
 }
 
-/// A thread's accumulators of an epilogue subtile, as [`Product::by_rows`](super::Product::by_rows) orders them. They are never in a fragment of
-/// their own.
+/// A thread's accumulators of an epilogue subtile, as [`Product::by_rows`](super::Product::by_rows) orders them. They
+/// are never in a fragment of their own.
 #[derive(Clone, Copy)]
 pub struct SubtileValues<P>(PhantomData<P>);
 

@@ -48,8 +48,8 @@ impl<P: Rectangles> Permutation for InRectangles<P> {
     ];
 }
 
-/// The rows (`side` 0) or columns (1) that atoms take: those of one atom, then of the atoms of the other warps, and then
-/// the warps' next ones. `extent` of them are `warps` rectangles'.
+/// The rows (`side` 0) or columns (1) that atoms take: those of one atom, then of the atoms of the other warps, and
+/// then the warps' next ones. `extent` of them are `warps` rectangles'.
 pub(super) const fn in_rectangles<P: Rectangles>(
     side: usize,
     extent: usize,

@@ -15,8 +15,8 @@ use crate::gemm::multistage::staging::{
 use crate::gemm::multistage::warps::Warps;
 use crate::gemm::multistage::{Config, Product};
 
-/// The configuration of a kernel: the [`TensorCore`] arithmetic, how A and B are read (`JA`, `JB`: see [`Reads`]), the block's
-/// tile, the stages, and the warps of a block.
+/// The configuration of a kernel: the [`TensorCore`] arithmetic, how A and B are read (`JA`, `JB`: see [`Reads`]), the
+/// block's tile, the stages, and the warps of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct Sm80<I, JA, JB, Tl, St, Wp, const THREADS: usize>(PhantomData<(I, JA, JB, Tl, St, Wp)>);
 
