@@ -222,7 +222,7 @@ pub(super) const fn assert_rows<S: Tiled, Element, Plain, Transposed>(
 /// instruction's if a thread has an odd number of them.
 macro_rules! by_matrices {
     ($atom:ty: $load:ident, $is_transposed:literal) => {
-        impl<I: WarpMma<FragmentA = [u32; 4], FragmentB = [u32; 2]> + Mma> LoadOperands<I>
+        impl<I: WarpMma<FragmentA = [u32; 4], FragmentB: From<[u32; 2]>> + Mma> LoadOperands<I>
             for $atom
         {
             const TRANSPOSED: Option<bool> = Some($is_transposed);
@@ -257,16 +257,17 @@ macro_rules! by_matrices {
                         mma.thread(),
                     );
                 let first = step * const { Times::<S::Tile, I::N, W::Aside>::SIZE };
-                let mut registers = Fragment::filled([0; 2]);
+                let mut registers = Fragment::filled(I::FragmentB::from([0; 2]));
                 each::<Times<S::Tile, I::N, W::Aside>>(|nth| {
                     if const { MatricesOfB::<I, W, P, S::Tile, $is_transposed>::MATRICES == 2 } {
                         // SAFETY: as for A.
-                        registers.set(nth, unsafe { $load(rows.engine_at(first + nth)) });
+                        let loaded: [u32; 2] = unsafe { $load(rows.engine_at(first + nth)) };
+                        registers.set(nth, loaded.into());
                     } else if nth % 2 == 0 {
                         // SAFETY: as for A.
                         let [a, b, c, d] = unsafe { $load(rows.engine_at((first + nth) / 2)) };
-                        registers.set(nth, [a, b]);
-                        registers.set(nth + 1, [c, d]);
+                        registers.set(nth, [a, b].into());
+                        registers.set(nth + 1, [c, d].into());
                     }
                 });
                 registers

@@ -49,7 +49,7 @@ const IN_ORDER: [Layout; 2] = [<L!(16:1)>::LAYOUT; 2];
 const IN_PAIRS: [Layout; 2] = [<L!((8, 2):(2, 1))>::LAYOUT; 2];
 
 /// Arithmetic that loads K-major operands by `ldmatrix`.
-trait ByMatrices: Arithmetic<FragmentA = [u32; 4], FragmentB = [u32; 2]> + Mma {}
+trait ByMatrices: Arithmetic<FragmentA = [u32; 4], FragmentB: From<[u32; 2]>> + Mma {}
 
 impl<I: ByMatrices> Lines<I> for KMajor {
     type LoadA = LdMatrix;
@@ -145,10 +145,10 @@ impl ByMatrices for Mma16816<f16> {}
 impl ByMatrices for Mma16832<i8> {}
 
 /// An atom of this package: its elements and accumulators, M, N and K, the instruction whose layouts it has, and the
-/// registers of A and B, of one element each.
+/// registers of A and of B, which has two, of one element each.
 macro_rules! atom {
     ($atom:ident: $element:ty => $acc:ty, [$m:literal, $n:literal, $k:literal] as $layouts:ty,
-        A $a:literal, B $b:literal of $register:ty, by $as_register:expr) => {
+        A $a:ty, B $b:ty, of elements by $as_register:expr) => {
         impl MmaInstruction for $atom {
             type A = $element;
             type B = $element;
@@ -171,26 +171,22 @@ macro_rules! atom {
         }
 
         impl WarpMma for $atom {
-            type FragmentA = [$register; $a];
-            type FragmentB = [$register; $b];
+            type FragmentA = $a;
+            type FragmentB = $b;
 
             #[inline(always)]
-            fn registers_a(element: impl Fn(usize) -> $element) -> [$register; $a] {
+            fn registers_a(element: impl Fn(usize) -> $element) -> $a {
                 core::array::from_fn(|v| $as_register(element(v)))
             }
 
             #[inline(always)]
-            fn registers_b(element: impl Fn(usize) -> $element) -> [$register; $b] {
-                core::array::from_fn(|v| $as_register(element(v)))
+            fn registers_b(element: impl Fn(usize) -> $element) -> $b {
+                [0, 1].map(|v| $as_register(element(v))).into()
             }
 
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            fn mma(
-                accumulators: &mut Fragment<$acc, Self::Values>,
-                a: [$register; $a],
-                b: [$register; $b],
-            ) {
+            fn mma(accumulators: &mut Fragment<$acc, Self::Values>, a: $a, b: $b) {
                 let (a, b) = (Self::prepare_a(a), Self::prepare_b(b));
                 each::<<Self as Arithmetic>::Parts>(|part| Self::add(part, accumulators, a, b));
             }

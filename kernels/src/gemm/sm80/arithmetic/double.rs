@@ -36,7 +36,7 @@ impl Mma for M8N8K8Bits64 {
 }
 
 atom! {
-    Double: f64 => f64, [8, 8, 8] as M8N8K8Bits64, A 2, B 2 of f64, by core::convert::identity
+    Double: f64 => f64, [8, 8, 8] as M8N8K8Bits64, A [f64; 2], B [f64; 2], of elements by core::convert::identity
 }
 
 impl TensorCore for Double {

@@ -20,7 +20,7 @@ macro_rules! by_tf32 {
     ($($atom:ident: $a:ty, $b:ty, $parts:literal, steps apart $adds_steps:literal, prepare $prepare:expr,
         add ($part:ident, $sums:ident, $left:ident, $right:ident) $add:expr;)+) => {$(
         atom! {
-            $atom: f32 => f32, [16, 8, 8] as M16N8K8Bits32, A 4, B 2 of u32, by f32::to_bits
+            $atom: f32 => f32, [16, 8, 8] as M16N8K8Bits32, A [u32; 4], B Pair, of elements by f32::to_bits
         }
 
         impl TensorCore for $atom {
@@ -40,8 +40,8 @@ macro_rules! by_tf32 {
             }
 
             #[inline(always)]
-            fn prepare_b(registers: [u32; 2]) -> $b {
-                $prepare(registers)
+            fn prepare_b(Pair(first, second): Pair) -> $b {
+                $prepare([first, second])
             }
 
             #[inline(always)]
@@ -73,6 +73,18 @@ by_tf32! {
             1 => Mma1688Tf32::mma(sums, a.big, b.small),
             _ => Mma1688Tf32::mma(sums, a.big, b.big),
         };
+}
+
+/// The registers of B. Two numbers, which the compiler keeps apart, where it packs an array of them into 64 bits from
+/// one step to the next.
+#[derive(Clone, Copy, Debug)]
+pub struct Pair(u32, u32);
+
+impl From<[u32; 2]> for Pair {
+    #[inline(always)]
+    fn from([first, second]: [u32; 2]) -> Self {
+        Pair(first, second)
+    }
 }
 
 /// The nearest numbers of tf32.
