@@ -13,12 +13,12 @@ use cutlet_kernels::gemm::epilogue::Accumulator;
 use cutlet_layout_core::{Int, Layout};
 
 use crate::batch::Repeats;
-use crate::matrix::{Extents, disjoint, in_stream};
+use crate::matrix::{disjoint, in_stream};
 use crate::{
     Element, Gemm, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Operand, Precision, Result,
     Tensor, TensorMut, permute,
 };
-use lowering::{Copied, Lowering, MatrixShape, Rates, lower};
+use lowering::{Copied, Lowering, Rates, lower};
 use modes::{Mode, Notation, Role, merged};
 
 const OPERATION: &str = "contract";
@@ -395,7 +395,7 @@ impl<T: Operand> Operands<'_, T> {
             count: batch.extent,
             stride: batch.strides[operand],
         });
-        let [like_a, like_b, like_c] = lowering.matrices.map(Extents::from);
+        let [like_a, like_b, like_c] = lowering.matrices;
         let [to_a, to_b, to_c] = offsets(&lowering.loops, nth);
         let matrix = |view: View<'c, T>, extents| Matrix { view, extents }.in_part();
         let a = MatrixBatch {
@@ -414,23 +414,6 @@ impl<T: Operand> Operands<'_, T> {
         };
         let gemm = Gemm::new(a, b, c).alpha(self.alpha).beta(self.beta);
         Ok(gemm.precision(self.precision))
-    }
-}
-
-impl From<MatrixShape> for Extents {
-    fn from(shape: MatrixShape) -> Self {
-        let MatrixShape {
-            rows,
-            columns,
-            order,
-            ld,
-        } = shape;
-        Extents {
-            rows,
-            columns,
-            ld,
-            order,
-        }
     }
 }
 
@@ -479,7 +462,7 @@ fn reason(modes: &[Mode], operand: usize) -> String {
     let of = |role| {
         merged
             .iter()
-            .filter(move |it: &&Mode| it.role == role && it.is_of(operand))
+            .filter(move |it: &&Mode| it.role == role && it.role.is_of(operand))
     };
     let ks: Vec<&str> = of(Role::K).map(|it| it.names.as_str()).collect();
     if operand != 2 && ks.len() > 1 {
@@ -488,7 +471,7 @@ fn reason(modes: &[Mode], operand: usize) -> String {
             ks.join(" and ")
         );
     }
-    let mut own = merged.iter().filter(|it| it.is_of(operand));
+    let mut own = merged.iter().filter(|it| it.role.is_of(operand));
     let is_contiguous = own.any(|it| it.strides[operand] == 1 && it.role != Role::L);
     match is_contiguous {
         false => "none of its rows, columns and k is contiguous".to_string(),

@@ -5,37 +5,27 @@ use std::fmt;
 
 use super::modes::{Mode, Role, merged};
 use crate::Order;
+use crate::matrix::Extents;
 
-/// A matrix that rows and columns with these strides are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MatrixShape {
-    pub rows: usize,
-    pub columns: usize,
-    pub order: Order,
-    pub ld: usize,
-}
-
-impl MatrixShape {
-    /// The matrix of (extent, stride) of its rows and columns, if one of them is contiguous.
-    fn of((rows, down): (usize, usize), (columns, right): (usize, usize)) -> Option<MatrixShape> {
-        let (order, ld) = match (rows, columns) {
-            (1, 1) => (Order::RowMajor, 1),
-            // A line that is contiguous, or of single elements.
-            (_, 1) if down == 1 => (Order::ColMajor, rows),
-            (_, 1) if down > 1 => (Order::RowMajor, down),
-            (1, _) if right == 1 => (Order::RowMajor, columns),
-            (1, _) if right > 1 => (Order::ColMajor, right),
-            _ if right == 1 && down >= columns => (Order::RowMajor, down),
-            _ if down == 1 && right >= rows => (Order::ColMajor, right),
-            _ => return None,
-        };
-        Some(MatrixShape {
-            rows,
-            columns,
-            order,
-            ld,
-        })
-    }
+/// The matrix of (extent, stride) of its rows and columns, if one of them is contiguous.
+fn matrix((rows, down): (usize, usize), (columns, right): (usize, usize)) -> Option<Extents> {
+    let (order, ld) = match (rows, columns) {
+        (1, 1) => (Order::RowMajor, 1),
+        // A line that is contiguous, or of single elements.
+        (_, 1) if down == 1 => (Order::ColMajor, rows),
+        (_, 1) if down > 1 => (Order::RowMajor, down),
+        (1, _) if right == 1 => (Order::RowMajor, columns),
+        (1, _) if right > 1 => (Order::ColMajor, right),
+        _ if right == 1 && down >= columns => (Order::RowMajor, down),
+        _ if down == 1 && right >= rows => (Order::ColMajor, right),
+        _ => return None,
+    };
+    Some(Extents {
+        rows,
+        columns,
+        ld,
+        order,
+    })
 }
 
 /// Modes that are copied: from the tensor, to memory in which they lie like a matrix.
@@ -55,7 +45,7 @@ pub struct Lowering {
     /// A, B and C, if they are copied: C, if it is not 0 times itself, first to the copy, and the product back.
     pub copies: [Option<Copied>; 3],
     /// A of m×k, B of k×n and C.
-    pub matrices: [MatrixShape; 3],
+    pub matrices: [Extents; 3],
     /// The products of a launch. Its extent is 1 or more.
     pub batch: Mode,
     /// What other launches have.
@@ -121,9 +111,9 @@ fn of_copies(modes: &[Mode], copied: [bool; 3], rates: Rates) -> Vec<Lowering> {
         for n in candidates(Role::N) {
             let along = |mode: &Mode, operand: usize| (mode.extent, mode.strides[operand]);
             let matrices = [
-                MatrixShape::of(along(&m, 0), along(&k, 0)),
-                MatrixShape::of(along(&k, 1), along(&n, 1)),
-                MatrixShape::of(along(&m, 2), along(&n, 2)),
+                matrix(along(&m, 0), along(&k, 0)),
+                matrix(along(&k, 1), along(&n, 1)),
+                matrix(along(&m, 2), along(&n, 2)),
             ];
             let [Some(a), Some(b), Some(c)] = matrices else {
                 continue;
@@ -178,8 +168,8 @@ fn pack(
         // As they lie in an operand that stays, so that they are behind one another in both.
         let stays = [2, 0, 1]
             .into_iter()
-            .find(|it| !copied[*it] && modes_of(role)[*it]);
-        let by = stays.unwrap_or_else(|| if modes_of(role)[2] { 2 } else { 0 });
+            .find(|it| !copied[*it] && role.is_of(*it));
+        let by = stays.unwrap_or_else(|| if role.is_of(2) { 2 } else { 0 });
         order.sort_by_key(|i| (modes[*i].strides[by], *i));
         for i in order {
             copy.push((modes[i].extent, modes[i].strides[operand], elements));
@@ -196,16 +186,6 @@ fn pack(
         modes: copy,
         elements,
         size,
-    }
-}
-
-/// Which of A, B and C have modes of a role.
-fn modes_of(role: Role) -> [bool; 3] {
-    match role {
-        Role::M => [true, false, true],
-        Role::N => [false, true, true],
-        Role::K => [true, true, false],
-        Role::L => [true; 3],
     }
 }
 

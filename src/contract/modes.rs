@@ -19,6 +19,18 @@ pub enum Role {
     L,
 }
 
+impl Role {
+    /// Whether an operand has modes of the role: A (0), B (1) or C (2).
+    pub fn is_of(self, operand: usize) -> bool {
+        match self {
+            Role::M => operand != 1,
+            Role::N => operand != 0,
+            Role::K => operand != 2,
+            Role::L => true,
+        }
+    }
+}
+
 /// A mode, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Mode {
@@ -241,15 +253,5 @@ impl Mode {
     fn continues(&self, inner: &Mode) -> bool {
         let next = inner.strides.map(|stride| stride * inner.extent);
         self.role == inner.role && self.strides == next
-    }
-
-    /// Whether an operand has the mode.
-    pub fn is_of(&self, operand: usize) -> bool {
-        match self.role {
-            Role::M => operand != 1,
-            Role::N => operand != 0,
-            Role::K => operand != 2,
-            Role::L => true,
-        }
     }
 }
