@@ -3,10 +3,8 @@
 //! The k-tile at the end of k, of which only a part may be in the matrix, comes first. All others are whole along k, so
 //! that a copy is of all or nothing, and whether it is does not change from one k-tile to the next.
 
-use core::marker::PhantomData;
-
 use cutlet_device::{Shared, ThreadGroup, ThreadIdx};
-use cutlet_layout_core::{Bound, Fixed, Layout, MatrixInner, StaticLayout, Tensor};
+use cutlet_layout_core::{Bound, Fixed, MatrixInner, StaticLayout, Tensor, TileShape};
 
 use super::staging::{
     Accesses, CopyThreads, GlobalMajor, Matrix, Operand, StageTile, Staging, Start,
@@ -161,12 +159,4 @@ impl<S: Staging, G: ThreadGroup> OperandLoader<S, G> {
 const MN: usize = 0;
 
 /// The coordinates of a k-tile: (mn, k).
-#[derive(Clone, Copy)]
-struct KTile<S>(PhantomData<S>);
-
-impl<S: Staging> StaticLayout for KTile<S> {
-    const LAYOUT: Layout = Layout::concat(&[
-        Layout::static_basis_mode(S::Layout::LAYOUT.mode(0).size(), 1, 0),
-        Layout::static_basis_mode(S::Layout::LAYOUT.mode(1).size(), 1, 1),
-    ]);
-}
+type KTile<S> = <<S as Staging>::Layout as TileShape>::Extents;

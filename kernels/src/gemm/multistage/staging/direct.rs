@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 
 use cutlet_device::cp_async::{cp_async, cp_async_zfill};
 use cutlet_device::{Global, Shared, ThreadIdx};
-use cutlet_layout_core::{AccessWidth, StaticLayout, StaticSwizzle, ThreadValue, Width};
+use cutlet_layout_core::{AccessWidth, StaticSwizzle, ThreadValue, TileShape, Width};
 use half::{bf16, f16};
 
 use super::threads::LineCopy;
@@ -89,7 +89,7 @@ where
 /// What one copy of [`Direct`] moves.
 pub trait Copies<T>: core::marker::Copy + 'static {
     /// Thread-value layout by which threads copy a k-tile.
-    type Threads<J: GlobalMajor, L: StaticLayout, const THREADS: usize>: ThreadValue;
+    type Threads<J: GlobalMajor, L: TileShape, const THREADS: usize>: ThreadValue;
     /// The bytes that it moves.
     const BYTES: usize;
 
@@ -113,7 +113,7 @@ pub struct OfBytes<const BYTES: usize>;
 macro_rules! of_bytes {
     ($($bytes:literal: $($element:ty)*;)+) => {$($(
         impl Copies<$element> for OfBytes<$bytes> {
-            type Threads<J: GlobalMajor, L: StaticLayout, const THREADS: usize> =
+            type Threads<J: GlobalMajor, L: TileShape, const THREADS: usize> =
                 LineCopy<Width<{ $bytes / size_of::<$element>() }>, J, L, THREADS>;
             const BYTES: usize = $bytes;
 
@@ -146,7 +146,7 @@ pub struct OfElements;
 macro_rules! of_elements {
     ($($element:ty)*) => {$(
         impl Copies<$element> for OfElements {
-            type Threads<J: GlobalMajor, L: StaticLayout, const THREADS: usize> =
+            type Threads<J: GlobalMajor, L: TileShape, const THREADS: usize> =
                 LineCopy<Width<1>, J, L, THREADS>;
             const BYTES: usize = size_of::<$element>();
 

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use cutlet_layout_core::{
-    AccessWidth, CopyAtom, CopyTiling, FragmentLayout, Layout, StaticLayout, ThreadValue,
+    AccessWidth, CopyAtom, CopyTiling, FragmentLayout, Layout, StaticLayout, ThreadValue, TileShape,
 };
 
 use super::GlobalMajor;
@@ -13,7 +13,7 @@ use super::GlobalMajor;
 #[derive(Clone, Copy, Debug)]
 pub struct LineCopy<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
 
-impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize>
+impl<W: AccessWidth, J: GlobalMajor, L: TileShape, const THREADS: usize>
     LineCopy<W, J, L, THREADS>
 {
     /// The direction of lines among (mn, k).
@@ -40,11 +40,7 @@ impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize>
 
     /// (thread, value, (rest along lines, rest of lines)) → the (mn, k) of a k-tile.
     const DIVIDED: Layout = {
-        let tile = Layout::concat(&[
-            Layout::static_basis_mode(L::LAYOUT.mode(0).size(), 1, 0),
-            Layout::static_basis_mode(L::LAYOUT.mode(1).size(), 1, 1),
-        ]);
-        match Self::TILING.try_tidfrg_s(&tile) {
+        match Self::TILING.try_tidfrg_s(&L::Extents::LAYOUT) {
             Ok(divided) => {
                 let rest = [divided.mode(2), divided.mode(3)];
                 let rest = Layout::concat2(&rest[Self::ALONG], &rest[1 - Self::ALONG]);
@@ -83,7 +79,7 @@ const fn least(a: i64, b: i64) -> i64 {
     if a < b { a } else { b }
 }
 
-impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> ThreadValue
+impl<W: AccessWidth, J: GlobalMajor, L: TileShape, const THREADS: usize> ThreadValue
     for LineCopy<W, J, L, THREADS>
 {
     type Thr = LineThreads<W, J, L, THREADS>;
@@ -95,7 +91,7 @@ impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> Thre
 #[derive(Clone, Copy, Debug)]
 pub struct LineThreads<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
 
-impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> StaticLayout
+impl<W: AccessWidth, J: GlobalMajor, L: TileShape, const THREADS: usize> StaticLayout
     for LineThreads<W, J, L, THREADS>
 {
     const LAYOUT: Layout = LineCopy::<W, J, L, THREADS>::DIVIDED.mode(0).flatten();
@@ -105,13 +101,13 @@ impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> Stat
 #[derive(Clone, Copy, Debug)]
 pub struct LineValues<W, J, L, const THREADS: usize>(PhantomData<(W, J, L)>);
 
-impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> StaticLayout
+impl<W: AccessWidth, J: GlobalMajor, L: TileShape, const THREADS: usize> StaticLayout
     for LineValues<W, J, L, THREADS>
 {
     const LAYOUT: Layout = LineCopy::<W, J, L, THREADS>::DIVIDED.take(1, 3);
 }
 
-impl<W: AccessWidth, J: GlobalMajor, L: StaticLayout, const THREADS: usize> FragmentLayout
+impl<W: AccessWidth, J: GlobalMajor, L: TileShape, const THREADS: usize> FragmentLayout
     for LineValues<W, J, L, THREADS>
 {
     type Storage = J::Values;
