@@ -13,6 +13,7 @@ use cutlet_kernels::gemm::epilogue::Accumulator;
 use cutlet_layout_core::{Int, Layout};
 
 use crate::batch::Repeats;
+use crate::gemm::OuterMode;
 use crate::matrix::{disjoint, in_stream};
 use crate::{
     Element, Gemm, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Operand, Precision, Result,
@@ -172,6 +173,9 @@ impl<'a, T: Operand, D: DeviceData> Contraction<'a, T, D> {
         Rates {
             bytes: [size_of::<T>(), size_of::<T>(), size_of::<D>()],
             products,
+            sums_outer_k: [self.a.view, self.b.view]
+                .iter()
+                .all(|view| view.address().is_multiple_of(16)),
         }
     }
 }
@@ -196,7 +200,7 @@ impl<T: Element<D>, D: DeviceData> Contraction<'_, T, D> {
     /// As [`contract`], and as [`Gemm::run`].
     pub fn run(&mut self, stream: &Stream) -> Result<()> {
         self.check(stream)?;
-        let lowering = lowered(stream, &self.modes, self.rates());
+        let lowering = self.lowered(stream);
         self.launch(stream, &lowering)
     }
 
@@ -221,7 +225,7 @@ impl<T: Element<D>, D: DeviceData> Contraction<'_, T, D> {
     pub fn explain(&mut self, stream: &Stream) -> Result<String> {
         self.check(stream)?;
         let rates = self.rates();
-        let lowering = lowered(stream, &self.modes, rates);
+        let lowering = self.lowered(stream);
         let mut text = format!("{lowering}\n");
         for (operand, name) in ["A", "B", "C"].into_iter().enumerate() {
             let line = match &lowering.copies[operand] {
@@ -241,6 +245,26 @@ impl<T: Element<D>, D: DeviceData> Contraction<'_, T, D> {
         let kernel = kernel.unwrap_or("one for each product of the batch");
         let _ = writeln!(text, "kernel: {kernel}");
         Ok(text)
+    }
+
+    /// How the contraction is computed. The stream remembers it.
+    fn lowered(&mut self, stream: &Stream) -> Arc<Lowering> {
+        let rates = self.rates();
+        let lowerings = stream.state::<Lowerings>();
+        if let Some(lowering) = lowerings.get(rates, &self.modes) {
+            return lowering;
+        }
+        let merged = merged(self.modes.clone());
+        let mut lowering = lower(&merged, rates);
+        // Whether there is a kernel for two modes of k depends on addresses, the device and what was built.
+        if lowering.outer_k.extent > 1 && self.kernel(stream, &lowering).is_err() {
+            let rates = Rates {
+                sums_outer_k: false,
+                ..rates
+            };
+            lowering = lower(&merged, rates);
+        }
+        lowerings.insert(rates, &self.modes, Arc::new(lowering))
     }
 
     /// Refuses operands that overlap, or that work in the stream may not use.
@@ -390,10 +414,10 @@ impl<T: Operand> Operands<'_, T> {
         nth: usize,
         c: ViewMut<'c, D>,
     ) -> Result<Gemm<'c, T, D>> {
-        let batch = &lowering.batch;
+        let [inner, outer] = &lowering.batch;
         let [of_a, of_b, of_c] = [0, 1, 2].map(|operand| Repeats {
-            count: batch.extent,
-            stride: batch.strides[operand],
+            count: inner.extent,
+            stride: inner.strides[operand],
         });
         let [like_a, like_b, like_c] = lowering.matrices;
         let [to_a, to_b, to_c] = offsets(&lowering.loops, nth);
@@ -412,8 +436,18 @@ impl<T: Operand> Operands<'_, T> {
             first: MatrixMut { view, extents }.in_part(),
             repeats: of_c,
         };
-        let gemm = Gemm::new(a, b, c).alpha(self.alpha).beta(self.beta);
+        let gemm = Gemm::new(a, b, c).outer_modes(outer.into(), (&lowering.outer_k).into());
+        let gemm = gemm.alpha(self.alpha).beta(self.beta);
         Ok(gemm.precision(self.precision))
+    }
+}
+
+impl From<&Mode> for OuterMode {
+    fn from(mode: &Mode) -> Self {
+        OuterMode {
+            count: mode.extent,
+            strides: mode.strides,
+        }
     }
 }
 
@@ -440,20 +474,21 @@ type OfTypes = HashMap<Vec<Mode>, Arc<Lowering>>;
 /// The most contractions of the same element types that a stream remembers.
 const MOST_LOWERINGS: usize = 1024;
 
-/// How a contraction is computed.
-fn lowered(stream: &Stream, modes: &[Mode], rates: Rates) -> Arc<Lowering> {
-    let lowerings = stream.state::<Lowerings>();
-    let mut known = lowerings.0.lock().unwrap_or_else(PoisonError::into_inner);
-    let of_types = known.entry(rates).or_default();
-    if let Some(lowering) = of_types.get(modes) {
-        return lowering.clone();
+impl Lowerings {
+    fn get(&self, rates: Rates, modes: &[Mode]) -> Option<Arc<Lowering>> {
+        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(&rates)?.get(modes).cloned()
     }
-    let lowering = Arc::new(lower(&merged(modes.to_vec()), rates));
-    if of_types.len() >= MOST_LOWERINGS {
-        of_types.clear();
+
+    fn insert(&self, rates: Rates, modes: &[Mode], lowering: Arc<Lowering>) -> Arc<Lowering> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_types = known.entry(rates).or_default();
+        if of_types.len() >= MOST_LOWERINGS {
+            of_types.clear();
+        }
+        of_types.insert(modes.to_vec(), lowering.clone());
+        lowering
     }
-    of_types.insert(modes.to_vec(), lowering.clone());
-    lowering
 }
 
 /// Why an operand is copied.

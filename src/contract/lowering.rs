@@ -46,8 +46,10 @@ pub struct Lowering {
     pub copies: [Option<Copied>; 3],
     /// A of m×k, B of k×n and C.
     pub matrices: [Extents; 3],
-    /// The products of a launch. Its extent is 1 or more.
-    pub batch: Mode,
+    /// The products of a launch: the inner and the outer mode of a batch. Extents are 1 or more.
+    pub batch: [Mode; 2],
+    /// An outer mode of k, of an extent of 1 or more.
+    pub outer_k: Mode,
     /// What other launches have.
     pub loops: Vec<Mode>,
     /// Rows, columns and k.
@@ -63,6 +65,8 @@ pub struct Rates {
     pub bytes: [usize; 3],
     /// Products that are added in a nanosecond.
     pub products: usize,
+    /// Whether kernels sum over two modes of k, of operands that TMA can read.
+    pub sums_outer_k: bool,
 }
 
 /// Bytes that a GPU reads or writes in a second, about.
@@ -92,58 +96,82 @@ fn of_copies(modes: &[Mode], copied: [bool; 3], rates: Rates) -> Vec<Lowering> {
         .map(|operand| copied[operand].then(|| pack(&mut packed, modes, operand, copied, rates)));
     let packed = merged(packed);
     let of_role = |role| packed.iter().filter(move |it| it.role == role);
-    let ks: Vec<&Mode> = of_role(Role::K).collect();
-    let unit = |role| Mode {
+    // Rows may be none, as of the product of a vector.
+    let candidates = |role| of_role(role).cloned().chain([unit(role)]);
+    let mut ways = Vec::new();
+    for (k, outer_k) in modes_of_k(of_role(Role::K).collect(), rates) {
+        for m in candidates(Role::M) {
+            for n in candidates(Role::N) {
+                let along = |mode: &Mode, operand: usize| (mode.extent, mode.strides[operand]);
+                let matrices = [
+                    matrix(along(&m, 0), along(&k, 0)),
+                    matrix(along(&k, 1), along(&n, 1)),
+                    matrix(along(&m, 2), along(&n, 2)),
+                ];
+                let [Some(a), Some(b), Some(c)] = matrices else {
+                    continue;
+                };
+                let others = packed
+                    .iter()
+                    .filter(|it| it.role != Role::K && **it != m && **it != n);
+                let (batch, loops) = batch_and_loops(others.cloned().collect());
+                let mut way = Lowering {
+                    copies: copies.clone(),
+                    matrices: [a, b, c],
+                    batch,
+                    outer_k: outer_k.clone(),
+                    loops,
+                    of_product: [m.clone(), n, k.clone()],
+                    seconds: 0.0,
+                };
+                if outer_k.extent > 1 && !way.is_aligned(rates) {
+                    continue;
+                }
+                way.seconds = way.estimate(rates);
+                ways.push(way);
+            }
+        }
+    }
+    ways
+}
+
+/// A mode of one coordinate.
+fn unit(role: Role) -> Mode {
+    Mode {
         names: String::new(),
         role,
         extent: 1,
         strides: [0; 3],
-    };
-    let k = match ks[..] {
-        [] => unit(Role::K),
-        [k] => k.clone(),
-        _ => return Vec::new(),
-    };
-    // Rows may be none, as of the product of a vector.
-    let candidates = |role| of_role(role).cloned().chain([unit(role)]);
-    let mut ways = Vec::new();
-    for m in candidates(Role::M) {
-        for n in candidates(Role::N) {
-            let along = |mode: &Mode, operand: usize| (mode.extent, mode.strides[operand]);
-            let matrices = [
-                matrix(along(&m, 0), along(&k, 0)),
-                matrix(along(&k, 1), along(&n, 1)),
-                matrix(along(&m, 2), along(&n, 2)),
-            ];
-            let [Some(a), Some(b), Some(c)] = matrices else {
-                continue;
-            };
-            let others = packed
-                .iter()
-                .filter(|it| it.role != Role::K && **it != m && **it != n);
-            let mut others = merged(
-                others
-                    .map(|it| Mode {
-                        role: Role::L,
-                        ..it.clone()
-                    })
-                    .collect(),
-            );
-            others.sort_by_key(|it| it.extent);
-            let batch = others.pop().unwrap_or(unit(Role::L));
-            let mut way = Lowering {
-                copies: copies.clone(),
-                matrices: [a, b, c],
-                batch,
-                loops: others,
-                of_product: [m.clone(), n, k.clone()],
-                seconds: 0.0,
-            };
-            way.seconds = way.estimate(rates);
-            ways.push(way);
-        }
     }
-    ways
+}
+
+/// Which of the modes of k is that of the matrices, and which one is k's outer mode.
+fn modes_of_k(ks: Vec<&Mode>, rates: Rates) -> Vec<(Mode, Mode)> {
+    match ks[..] {
+        [] => vec![(unit(Role::K), unit(Role::K))],
+        [k] => vec![(k.clone(), unit(Role::K))],
+        [one, other] if rates.sums_outer_k => {
+            let is_of_both =
+                |mode: &Mode| mode.extent > 0 && mode.strides[0] > 0 && mode.strides[1] > 0;
+            let ways = [(one, other), (other, one)];
+            let ways = ways.into_iter().filter(|(_, outer)| is_of_both(outer));
+            ways.map(|(k, outer)| (k.clone(), outer.clone())).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The two largest of the modes that are neither rows, columns nor k, and the others.
+fn batch_and_loops(others: Vec<Mode>) -> ([Mode; 2], Vec<Mode>) {
+    let of_l = others.into_iter().map(|it| Mode {
+        role: Role::L,
+        ..it
+    });
+    let mut others = merged(of_l.collect());
+    others.sort_by_key(|it| it.extent);
+    let mut next = || others.pop().unwrap_or(unit(Role::L));
+    let batch = [next(), next()];
+    (batch, others)
 }
 
 /// Gives an operand's modes the strides of a copy: k innermost, or columns of C, then the others.
@@ -198,7 +226,8 @@ impl Lowering {
     /// About how long it takes.
     fn estimate(&self, rates: Rates) -> f64 {
         let [m, n, k] = self.of_product.each_ref().map(|it| it.extent);
-        let batch = self.batch.extent;
+        let batch = self.batch.iter().map(|it| it.extent).product::<usize>();
+        let outer_k = self.outer_k.extent;
         let padded = |extent: usize| extent.next_multiple_of(64) as f64;
         let tiles = (m.div_ceil(128) * n.div_ceil(128) * batch) as f64;
         let busy = (tiles / PROCESSORS).clamp(0.1, 1.0);
@@ -207,10 +236,10 @@ impl Lowering {
             false if rates.bytes[0] < 4 => 6.0,
             false => 1.3,
         };
-        let products = padded(m) * padded(n) * padded(k) * batch as f64;
+        let products = padded(m) * padded(n) * padded(k) * (outer_k * batch) as f64;
         let multiply = products * 1e-9 / rates.products as f64 / busy * aligned;
         let [a, b, c] = rates.bytes;
-        let bytes = (m * k * a + k * n * b + m * n * c) as f64 * batch as f64;
+        let bytes = ((m * a + n * b) * k * outer_k + m * n * c) as f64 * batch as f64;
         let launches = self.launches() as f64 * (LAUNCH + multiply.max(bytes / MEMORY));
         let copies = (0..3)
             .filter_map(|operand| Some((self.copies[operand].as_ref()?, rates.bytes[operand])));
@@ -223,8 +252,8 @@ impl Lowering {
     fn is_aligned(&self, rates: Rates) -> bool {
         (0..3).all(|operand| {
             let matrix = &self.matrices[operand];
-            let strides = [matrix.ld, self.batch.strides[operand]].into_iter();
-            let strides = strides.chain(self.loops.iter().map(|it| it.strides[operand]));
+            let outer = self.batch.iter().chain(&self.loops).chain([&self.outer_k]);
+            let strides = outer.map(|it| it.strides[operand]).chain([matrix.ld]);
             let mut strides = strides.map(|stride| stride * rates.bytes[operand]);
             strides.all(|stride| stride.is_multiple_of(ALIGNED))
         })
@@ -240,12 +269,18 @@ impl fmt::Display for Lowering {
             _ => mode.to_string(),
         };
         write!(f, "M = {}, N = {}, K = {}", named(m), named(n), named(k))?;
-        if self.batch.extent > 1 {
-            write!(f, ", batch = {}", named(&self.batch))?;
+        if self.outer_k.extent > 1 {
+            write!(f, " × {}", self.outer_k)?;
         }
-        for (nth, mode) in self.loops.iter().enumerate() {
-            let before = if nth == 0 { ", launches = " } else { " × " };
-            write!(f, "{before}{mode}")?;
+        let batch: Vec<&Mode> = self.batch.iter().filter(|it| it.extent > 1).collect();
+        let loops: Vec<&Mode> = self.loops.iter().collect();
+        for (what, modes) in [("batch", batch), ("launches", loops)] {
+            for (nth, mode) in modes.into_iter().enumerate() {
+                match nth {
+                    0 => write!(f, ", {what} = {mode}")?,
+                    _ => write!(f, " × {mode}")?,
+                }
+            }
         }
         Ok(())
     }

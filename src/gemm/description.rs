@@ -11,6 +11,7 @@ use super::families::{self, KernelFamily};
 use super::group_sizes::{GroupEnds, GroupRows};
 use super::indexed_rows::RowIndices;
 use super::operand::Operand;
+use super::outer_mode::OuterMode;
 use super::plan::{self, Plan};
 use super::plan_cache;
 use super::precision::Precision;
@@ -73,6 +74,8 @@ pub struct Gemm<'a, T: Operand, D: DeviceData = T> {
     pub(super) precision: Precision,
     pub(super) epilogue: EpilogueArgs<'a, D>,
     pub(super) sizes: Sizes<'a>,
+    pub(super) outer_batch: OuterMode,
+    pub(super) outer_k: OuterMode,
     /// The rows of A's table.
     pub(super) gathered: Option<RowIndices<'a>>,
     /// The rows of C's table.
@@ -97,9 +100,20 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
             precision: Precision::Exact,
             epilogue: EpilogueArgs::default(),
             sizes: Sizes::None,
+            outer_batch: OuterMode::ONE,
+            outer_k: OuterMode::ONE,
             gathered: None,
             scattered: None,
             choice: Choice::Tuned,
+        }
+    }
+
+    /// Gives the batch and k an outer mode each. The views of the first matrices have all elements.
+    pub(crate) fn outer_modes(self, outer_batch: OuterMode, outer_k: OuterMode) -> Self {
+        Gemm {
+            outer_batch,
+            outer_k,
+            ..self
         }
     }
 

@@ -6,7 +6,7 @@ use cutlet_host::{Scratch, Stream};
 use super::element_type::ElementType;
 use super::epilogue::EpilogueArgs;
 use super::operand::Operand;
-use super::problem::{Groups, Problem};
+use super::problem::{Groups, Problem, Sizes};
 use super::registry::{self, Choice, Family, Launch, LaunchPlan};
 use crate::matrix::Extents;
 use crate::{Error, Matrix, MatrixMut, Order, Result};
@@ -51,11 +51,11 @@ impl<T: Operand, D: DeviceData> Launch<T, D> for GatedByTwoKernels<T, D> {
         product.launch(stream, product_of(&problem, &mut memory)?)?;
 
         let extents = extents_of(&problem);
-        let [.., stride_c] = problem.groups.strides;
         for nth in 0..matrices_of(&problem.groups) {
+            let [.., to_c] = problem.groups.offsets(nth);
             let view = memory.view().slice(nth * extents.rows * extents.ld..)?;
             let c = MatrixMut {
-                view: problem.c.view.slice_mut(nth * stride_c..)?,
+                view: problem.c.view.slice_mut(to_c..)?,
                 extents: problem.c.extents,
             };
             gate(stream, Matrix { view, extents }, c)?;
@@ -77,9 +77,10 @@ fn extents_of<T: Operand, D: DeviceData>(problem: &Problem<'_, T, D>) -> Extents
 
 /// How many matrices C there are.
 fn matrices_of(groups: &Groups<'_>) -> usize {
-    match groups.strides {
-        [.., 0] => 1,
-        _ => groups.count,
+    // Those of groups with ends lie in one.
+    match groups.sizes {
+        Sizes::Ends(_) => 1,
+        Sizes::None | Sizes::Counts(_) => groups.count(),
     }
 }
 
@@ -98,8 +99,13 @@ fn product_of<'p, T: Operand, D: DeviceData>(
     memory: &'p mut Scratch<'_, D>,
 ) -> Result<Problem<'p, T, D>> {
     let extents = extents_of(problem);
-    let [a, b, c] = problem.groups.strides;
-    let c = if c == 0 { 0 } else { extents.rows * extents.ld };
+    let mut modes = problem.groups.modes;
+    if matrices_of(&problem.groups) > 1 {
+        let of_product = extents.rows * extents.ld;
+        let [inner, outer] = &mut modes;
+        inner.strides[2] = of_product;
+        outer.strides[2] = inner.count * of_product;
+    }
     Ok(Problem {
         alpha: problem.alpha,
         a: problem.a,
@@ -112,9 +118,10 @@ fn product_of<'p, T: Operand, D: DeviceData>(
         precision: problem.precision,
         epilogue: EpilogueArgs::default(),
         groups: Groups {
-            strides: [a, b, c],
+            modes,
             ..problem.groups
         },
+        outer_k: problem.outer_k,
         rows: problem.rows.clone(),
     })
 }

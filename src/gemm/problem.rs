@@ -1,6 +1,7 @@
 //! The problem: the checked description of a GEMM, in the form that kernels compute, with a row-major C.
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::ops::Range;
 
 use cutlet_device::collective::{self, SizesAre};
@@ -9,11 +10,13 @@ use cutlet_host::{Stream, View};
 use cutlet_kernels::gemm::epilogue::{
     Accumulator, AnyActivation, BiasAlong, ElementC, Fused, Linear, Then,
 };
+use cutlet_layout_core::Divisor;
 
 use super::description::Gemm;
 use super::epilogue::{Bias, EpilogueArgs, EpilogueShape};
 use super::indexed_rows::{Rows, RowsShape};
 use super::operand::Operand;
+use super::outer_mode::OuterMode;
 use super::precision::Precision;
 use crate::matrix::{alignment, disjoint, in_stream, pointer};
 use crate::{Error, MAX_EXTENT, Matrix, MatrixBatch, MatrixMut, Order, Result};
@@ -29,6 +32,8 @@ pub struct Problem<'a, T: Operand, D: DeviceData = T> {
     pub precision: Precision,
     pub epilogue: EpilogueArgs<'a, D>,
     pub groups: Groups<'a>,
+    /// The outer mode of k. Few kernels sum over one.
+    pub outer_k: OuterMode,
     pub rows: Rows<'a>,
 }
 
@@ -95,6 +100,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             c: c.with_wide_run(),
             epilogue,
             groups,
+            outer_k: gemm.outer_k,
             rows,
         })
     }
@@ -117,6 +123,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             c: self.c.transposed(),
             epilogue: self.epilogue.transposed(),
             groups: self.groups.transposed(),
+            outer_k: self.outer_k.transposed(),
             ..self
         }
     }
@@ -137,7 +144,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         Ok(())
     }
 
-    /// (m, n, k) of the product.
+    /// (m, n, k) of the product. K is that of the matrices, without its outer mode.
     pub fn extents(&self) -> (usize, usize, usize) {
         let m = match self.rows {
             Rows::Own | Rows::OfA(_) => self.c.rows(),
@@ -150,7 +157,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
     /// Whether the product has no elements.
     pub fn is_empty(&self) -> bool {
         let (m, n, _) = self.extents();
-        m == 0 || n == 0 || self.groups.count == 0
+        m == 0 || n == 0 || self.groups.count() == 0
     }
 
     /// The part of the problem that a plan depends on.
@@ -167,6 +174,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             precision: self.precision,
             epilogue: self.epilogue.shape(),
             groups: self.groups.shape(),
+            outer_k: self.outer_k,
             rows: self.rows.shape(),
         }
     }
@@ -203,9 +211,11 @@ impl<'a, T: Operand> Batches<'a, T> {
             Sizes::Ends(_) => ("groups", "a grouped product"),
             Sizes::None | Sizes::Counts(_) => ("products", "a batch"),
         };
-        if count > MAX_EXTENT {
+        let outer = gemm.outer_batch;
+        let products_of_all = count.saturating_mul(outer.count);
+        if products_of_all > MAX_EXTENT {
             return refuse(format!(
-                "there are {count} {products}; {whole} has at most {MAX_EXTENT}"
+                "there are {products_of_all} {products}; {whole} has at most {MAX_EXTENT}"
             ));
         }
         let is_one = count == 1 && matches!(sizes, Sizes::None);
@@ -225,8 +235,13 @@ impl<'a, T: Operand> Batches<'a, T> {
             b,
             c: c.addresses(),
             groups: Groups {
-                count,
-                strides: [a.taken_stride(), b.taken_stride(), c.taken_stride()],
+                modes: [
+                    OuterMode {
+                        count,
+                        strides: [a.taken_stride(), b.taken_stride(), c.taken_stride()],
+                    },
+                    outer,
+                ],
                 sizes,
             },
         })
@@ -315,10 +330,8 @@ fn refuse<T>(found: String) -> Result<T> {
 /// The products of a problem, which have the same n and k. Its matrices are those of the first one.
 #[derive(Clone, Copy, Debug)]
 pub struct Groups<'a> {
-    /// How many there are.
-    pub count: usize,
-    /// Elements from A, B and C of one product to those of the next.
-    pub strides: [usize; 3],
+    /// The inner and the outer mode of the batch. Products with sizes have the inner one alone.
+    pub modes: [OuterMode; 2],
     /// Which rows each has.
     pub sizes: Sizes<'a>,
 }
@@ -341,25 +354,52 @@ pub fn device_groups(groups: &Groups<'_>) -> collective::Groups {
         Sizes::Ends(ends) => (SizesAre::ENDS, pointer(ends)),
         Sizes::Counts(counts) => (SizesAre::COUNTS, pointer(counts)),
     };
+    let [inner, _] = groups.modes;
     collective::Groups {
-        strides: groups.strides.map(|stride| stride as i64),
+        strides: groups
+            .modes
+            .map(|mode| mode.strides.map(|stride| stride as i64)),
         sizes,
         sizes_are,
-        count: groups.count as u32,
+        count: groups.count() as u32,
+        inner: divisor(inner.count),
+        _unused: 0,
     }
+}
+
+/// A divisor of a number of coordinates. Where there is none, nothing is divided.
+pub fn divisor(count: usize) -> Divisor {
+    Divisor::new(NonZeroU32::new(count as u32).unwrap_or(NonZeroU32::MIN))
 }
 
 impl Groups<'_> {
     /// One product.
     pub const ONE: Self = Groups {
-        count: 1,
-        strides: [0; 3],
+        modes: [OuterMode::ONE; 2],
         sizes: Sizes::None,
     };
 
+    /// How many products there are.
+    pub fn count(&self) -> usize {
+        self.modes.iter().map(|mode| mode.count).product()
+    }
+
+    /// Elements from the first A, B and C to those of the `nth` product.
+    pub fn offsets(&self, nth: usize) -> [usize; 3] {
+        let [inner, outer] = self.modes;
+        let at = [nth % inner.count.max(1), nth / inner.count.max(1)];
+        [0, 1, 2].map(|operand| at[0] * inner.strides[operand] + at[1] * outer.strides[operand])
+    }
+
+    /// Whether A (0), B (1) or C (2) of each product begins a multiple of `unit` elements after the first one.
+    pub fn are_apart(&self, operand: usize, unit: usize) -> bool {
+        let mut strides = self.modes.iter().map(|mode| mode.strides[operand]);
+        strides.all(|stride| stride.is_multiple_of(unit))
+    }
+
     /// Whether there is one product, of all rows.
     pub fn are_one(&self) -> bool {
-        self.count == 1 && !self.have_sizes()
+        self.count() == 1 && !self.have_sizes()
     }
 
     /// Whether the rows of a product are known on the device alone.
@@ -368,17 +408,15 @@ impl Groups<'_> {
     }
 
     fn transposed(self) -> Self {
-        let [a, b, c] = self.strides;
         Groups {
-            strides: [b, a, c],
+            modes: self.modes.map(OuterMode::transposed),
             ..self
         }
     }
 
     fn shape(&self) -> GroupsShape {
         GroupsShape {
-            count: self.count,
-            strides: self.strides,
+            modes: self.modes,
             sizes: match self.sizes {
                 Sizes::None => "",
                 Sizes::Ends(_) => " by ends",
@@ -391,7 +429,7 @@ impl Groups<'_> {
 impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
     /// The `nth` problem of a batch alone.
     pub fn nth(&mut self, nth: usize) -> Result<Problem<'_, T, D>> {
-        let [a, b, c] = self.groups.strides.map(|stride| nth * stride);
+        let [a, b, c] = self.groups.offsets(nth);
         Ok(Problem {
             a: Matrix {
                 view: self.a.view.slice(a..)?,
@@ -406,6 +444,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
                 extents: self.c.extents,
             },
             groups: Groups::ONE,
+            outer_k: self.outer_k,
             rows: Rows::Own,
             alpha: self.alpha,
             beta: self.beta,
@@ -418,8 +457,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
 /// The part of [`Groups`] that a plan depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct GroupsShape {
-    count: usize,
-    strides: [usize; 3],
+    modes: [OuterMode; 2],
     sizes: &'static str,
 }
 
@@ -496,6 +534,7 @@ pub struct ProblemShape {
     precision: Precision,
     epilogue: EpilogueShape,
     groups: GroupsShape,
+    outer_k: OuterMode,
     rows: RowsShape,
 }
 
@@ -514,7 +553,7 @@ impl ProblemShape {
     }
 
     /// What the shape consists of, in words.
-    fn parts(&self) -> [String; 10] {
+    fn parts(&self) -> [String; 12] {
         let [m, n, k] = self.extents;
         let [a, b, c] = &self.operands;
         let beta = match self.beta {
@@ -528,10 +567,13 @@ impl ProblemShape {
             RowsShape::OfC(count) => format!("{count} indices of C's rows"),
         };
         let GroupsShape {
-            count,
-            strides: [of_a, of_b, of_c],
+            modes: [inner, outer],
             sizes,
         } = self.groups;
+        let apart = |mode: OuterMode| {
+            let [of_a, of_b, of_c] = mode.strides;
+            format!("{of_a}, {of_b} and {of_c} elements apart")
+        };
         [
             format!("m = {m}"),
             format!("n = {n}"),
@@ -542,7 +584,13 @@ impl ProblemShape {
             format!("beta {beta}"),
             format!("{} products, {}", self.precision, self.epilogue),
             indexed,
-            format!("{count} products{sizes}, {of_a}, {of_b} and {of_c} elements apart"),
+            format!("{} products{sizes}, {}", inner.count, apart(inner)),
+            format!("{} batches of them, {}", outer.count, apart(outer)),
+            format!(
+                "{} times so many k, {}",
+                self.outer_k.count,
+                apart(self.outer_k)
+            ),
         ]
     }
 }

@@ -28,6 +28,11 @@ pub trait Family<T: Operand, D: DeviceData>: Sync {
         false
     }
 
+    /// Whether some of the family's kernels sum over an outer mode of k.
+    fn sums_outer_k(&self) -> bool {
+        false
+    }
+
     /// Refuses a device that cannot run the family's kernels.
     fn supports(&self, device: &Device) -> Result<()>;
 
@@ -233,6 +238,10 @@ pub fn plan<T: Operand, D: DeviceData>(
     match (found.fastest, found.refusals.pop()) {
         (Some(plan), _) => Ok(plan),
         (None, Some(refusal)) if all_refuse => Err(refusal),
+        (None, _) if problem.outer_k.count > 1 => Err(Error::Arithmetic {
+            asked: "a product that sums over two modes of k".to_string(),
+            found: "no kernel has it for these element types, extents and strides",
+        }),
         (None, _) if problem.epilogue.gate.is_some() => {
             gated::plan(families, types, stream, problem, choice)
         }
@@ -293,6 +302,7 @@ fn fastest<T: Operand, D: DeviceData>(
         refusals: Vec::new(),
     };
     let is_gated = problem.epilogue.gate.is_some();
+    let has_outer_k = problem.outer_k.count > 1;
     for family in families {
         if let Err(error) = family.supports(stream.device()) {
             if family.is_general() {
@@ -300,7 +310,7 @@ fn fastest<T: Operand, D: DeviceData>(
             }
             continue;
         }
-        if is_gated && !family.fuses_gates() {
+        if is_gated && !family.fuses_gates() || has_outer_k && !family.sums_outer_k() {
             continue;
         }
         let Some(plan) = family.plan(stream, problem, kernel)? else {
@@ -340,7 +350,7 @@ impl<T: Operand, D: DeviceData> OneByOne<T, D> {
 impl<T: Operand, D: DeviceData> Launch<T, D> for OneByOne<T, D> {
     fn launch(&self, stream: &Stream, mut problem: Problem<'_, T, D>) -> Result<()> {
         let mut planned: Option<(ProblemShape, LaunchPlan<T, D>)> = None;
-        for nth in 0..problem.groups.count {
+        for nth in 0..problem.groups.count() {
             let problem = problem.nth(nth)?;
             let shape = problem.shape();
             // The alignment changes from one product to the next, unless they are multiples of it apart.

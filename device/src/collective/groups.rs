@@ -1,26 +1,41 @@
 //! Grouped products: a launch computes many products of the same n and k, and each has its own rows.
 
+use core::num::NonZeroU32;
+
+use cutlet_layout_core::{Divide, Divisor};
+
 use super::{ClusterShape, KTilesOf, Share, WorkTile};
 use crate::{DeviceData, Global, block_idx, cluster_rank, grid_dim, uniform};
 
 /// The products of a launch: a batch of equal ones, or groups of rows whose sizes are in device memory.
+///
+/// A batch has two modes, an inner one and an outer one. Groups have the inner one alone.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct Groups {
-    /// Elements from A, B and C of a group to those of the next. Those of A and C are 0 if all groups' rows lie in one
-    /// matrix.
-    pub strides: [i64; 3],
+    /// Along the inner and the outer mode, the elements from A, B and C of a group to those of the next. Those of A and
+    /// C are 0 if all groups' rows lie in one matrix.
+    pub strides: [[i64; 3]; 2],
     /// One number for each group, as `sizes_are` says.
     pub sizes: Global<i32>,
     /// What the sizes are.
     pub sizes_are: SizesAre,
     /// How many groups there are.
     pub count: u32,
+    /// How many of them are along the inner mode.
+    pub inner: Divisor,
+    /// Bytes that would else be padding.
+    pub _unused: u32,
 }
 
 // SAFETY: a `repr(C)` struct of device data without padding.
 #[diagnostic::do_not_recommend]
 unsafe impl DeviceData for Groups {}
+
+/// The operands, as they are numbered.
+const A: usize = 0;
+const B: usize = 1;
+const C: usize = 2;
 
 /// What the sizes of [`Groups`] are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,11 +69,20 @@ pub struct Group {
 impl Groups {
     /// One product.
     pub const ONE: Self = Self {
-        strides: [0; 3],
+        strides: [[0; 3]; 2],
         sizes: Global::from_ptr(core::ptr::null()),
         sizes_are: SizesAre::NONE,
         count: 1,
+        inner: Divisor::new(NonZeroU32::MIN),
+        _unused: 0,
     };
+
+    /// The coordinates of a group along the inner and the outer mode.
+    #[inline(always)]
+    pub fn coordinates(&self, group: Group) -> [u32; 2] {
+        let (outer, inner) = self.inner.div_rem(group.index);
+        [inner, outer]
+    }
 
     /// The group with this index, where A has `rows` rows. Sizes that reach beyond them are cut off.
     ///
@@ -118,13 +142,14 @@ impl Groups {
     /// Elements from the first of A, B and C to the group's, where rows of A and of C are so many elements apart.
     #[inline(always)]
     pub fn offsets(&self, group: Group, row_strides: [i64; 2]) -> [i64; 3] {
-        let index = i64::from(group.index);
+        let [inner, outer] = self.coordinates(group).map(i64::from);
+        let [along_inner, along_outer] = self.strides;
+        let to = |nth: usize| inner * along_inner[nth] + outer * along_outer[nth];
         let first_row = i64::from(group.first_row);
-        let [a, b, c] = self.strides;
         [
-            index * a + first_row * row_strides[0],
-            index * b,
-            index * c + first_row * row_strides[1],
+            to(A) + first_row * row_strides[0],
+            to(B),
+            to(C) + first_row * row_strides[1],
         ]
     }
 }

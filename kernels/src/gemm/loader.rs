@@ -16,7 +16,9 @@ pub trait Loader {
     /// [`TileScheduler::begin`](super::scheduler::TileScheduler::begin) counts, in this group if there are groups.
     fn tile(&self, begin: (u32, u32), group: Option<GroupOrigin>) -> Self::OfTile;
 
-    /// Starts to load a k-tile of A and of B into a stage, for the work tile of `tile`.
+    /// Starts to load a k-tile of A and of B into a stage, for the work tile of `tile`. `k_tile` has its coordinates
+    /// along the inner and the outer mode of k, as [`TileScheduler::along_k`](super::scheduler::TileScheduler::along_k)
+    /// says. Without groups there is no outer mode.
     ///
     /// # Safety
     /// The stage must be empty.
@@ -25,7 +27,7 @@ pub trait Loader {
         filling: Filling,
         tile: &Self::OfTile,
         begin: (u32, u32),
-        k_tile: u32,
+        k_tile: (u32, i32),
         group: Option<GroupOrigin>,
     );
 }

@@ -1,12 +1,14 @@
 //! The tile scheduler's seam: which tiles a block computes, in which order, and which k-tiles of each.
 
 use core::marker::PhantomData;
+use core::num::NonZeroU32;
 
 use cutlet_device::collective::{
     AffinitySlot, ClusterShape, GroupedTileScheduler, Groups, PersistentTileScheduler, SizesAre,
     StreamKTileScheduler, WorkTile,
 };
 use cutlet_device::{DeviceData, grid_dependency_wait};
+use cutlet_layout_core::{Divide, Divisor};
 
 use super::args::SchedulerArgs;
 
@@ -39,6 +41,10 @@ pub trait TileScheduler {
 
     /// Where the work tile's matrices begin. Only asked if there are groups.
     fn origin(&self, work: WorkTile) -> GroupOrigin;
+
+    /// The coordinates of a k-tile along the inner mode of k, in k-tiles, and along the outer one. Only asked if there
+    /// are groups.
+    fn along_k(&self, k_tile: u32) -> (u32, i32);
 }
 
 /// Where the matrices of a group begin.
@@ -46,8 +52,9 @@ pub trait TileScheduler {
 pub struct GroupOrigin {
     /// Its first row in the tensor maps of A and C.
     pub first_row: i32,
-    /// The index of its A, B and C along the third dimension of their maps.
-    pub nth: [i32; 3],
+    /// The coordinates of its A, B and C along the last two dimensions of their maps, the inner and the outer mode of
+    /// the batch.
+    pub nth: [[i32; 2]; 3],
     /// Rows of its C.
     pub rows: i32,
     /// Elements from the first C to its own, besides its rows.
@@ -130,6 +137,11 @@ impl<C: ClusterShape> TileScheduler for Persistent<'_, C> {
     fn origin(&self, _: WorkTile) -> GroupOrigin {
         unreachable!("there are no groups")
     }
+
+    #[inline(always)]
+    fn along_k(&self, _: u32) -> (u32, i32) {
+        unreachable!("there are no groups")
+    }
 }
 
 /// A [`Persistent`] scheduler that streams the last tiles, if the launch says so.
@@ -168,6 +180,11 @@ impl<C: ClusterShape> TileScheduler for StreamK<'_, C> {
     #[inline(always)]
     fn origin(&self, work: WorkTile) -> GroupOrigin {
         self.0.origin(work)
+    }
+
+    #[inline(always)]
+    fn along_k(&self, k_tile: u32) -> (u32, i32) {
+        self.0.along_k(k_tile)
     }
 }
 
@@ -209,6 +226,11 @@ impl<S: TileScheduler> TileScheduler for HalfColumns<S> {
     fn origin(&self, work: WorkTile) -> GroupOrigin {
         self.0.origin(work)
     }
+
+    #[inline(always)]
+    fn along_k(&self, k_tile: u32) -> (u32, i32) {
+        self.0.along_k(k_tile)
+    }
 }
 
 /// The products of a launch. The rows of its [`Args`](super::args::Args) are those of A, or of each A.
@@ -217,18 +239,22 @@ impl<S: TileScheduler> TileScheduler for HalfColumns<S> {
 pub struct GroupArgs {
     /// The groups.
     pub groups: Groups,
-    /// 1 for each of A, B and C whose map has a matrix for each group, and 0 for one that all groups share.
-    pub stacked: [u32; 3],
+    /// For each of A, B and C, 1 for a mode of the batch along which each group has a matrix of its own, and 0 for one
+    /// along which all share it.
+    pub stacked: [[u32; 2]; 3],
     /// Columns of the tiles of clusters.
     pub columns: u32,
+    /// K-tiles along the inner mode of k. K has an outer mode, too: the third dimension of the maps of A and B.
+    pub inner_k_tiles: Divisor,
 }
 
 impl GroupArgs {
     /// One product, for kernels that have no others.
     pub const ONE: Self = Self {
         groups: Groups::ONE,
-        stacked: [0; 3],
+        stacked: [[0; 2]; 3],
         columns: 0,
+        inner_k_tiles: Divisor::new(NonZeroU32::MIN),
     };
 }
 
@@ -320,13 +346,21 @@ impl<'a, C: ClusterShape> TileScheduler for Grouped<'a, C> {
             groups, stacked, ..
         } = self.groups;
         let group = work.group;
-        let [.., c] = groups.strides;
+        let [inner, outer] = groups.coordinates(group);
+        let nth = stacked.map(|it| [(it[0] * inner) as i32, (it[1] * outer) as i32]);
+        let [along_inner, along_outer] = groups.strides.map(|it| it[2]);
         GroupOrigin {
             first_row: group.first_row,
-            nth: stacked.map(|it| (it * group.index) as i32),
+            nth,
             rows: group.rows,
-            to_c: i64::from(group.index) * c,
+            to_c: i64::from(inner) * along_inner + i64::from(outer) * along_outer,
             is_followed: groups.sizes_are != SizesAre::NONE,
         }
+    }
+
+    #[inline(always)]
+    fn along_k(&self, k_tile: u32) -> (u32, i32) {
+        let (outer, inner) = self.groups.inner_k_tiles.div_rem(k_tile);
+        (inner, outer as i32)
     }
 }

@@ -19,7 +19,7 @@ use crate::gemm::choice::device_speed::DeviceSpeed;
 use crate::gemm::indexed_rows::{RowIndices, Rows};
 use crate::gemm::operand::Operand as Elements;
 use crate::gemm::partials::{Output, Partials};
-use crate::gemm::problem::{Problem, device_groups};
+use crate::gemm::problem::{Groups, Problem, device_groups};
 use crate::gemm::registry::{
     Fused as FusedQuery, IndexedOperand, KernelQuery, Launch, LaunchPlan, has_code,
 };
@@ -196,10 +196,11 @@ struct Operand {
 }
 
 impl Operand {
-    /// Of a matrix, and of those `stride` elements apart.
-    fn new<T: Elements>(matrix: Matrix<'_, T>, stride: usize) -> Self {
+    /// Of a matrix, which is the first A (0) or B (1) of these products.
+    fn new<T: Elements>(matrix: Matrix<'_, T>, operand: usize, groups: &Groups<'_>) -> Self {
         let aligned = |bytes: usize| {
-            matrix.starts_runs_at(bytes) && (stride * size_of::<T>()).is_multiple_of(bytes)
+            matrix.starts_runs_at(bytes)
+                && groups.are_apart(operand, bytes / size_of::<T>().min(bytes))
         };
         Operand {
             strides: matrix.strides(),
@@ -221,10 +222,10 @@ impl Operand {
 
 /// A and B as kernels see them.
 fn operands<T: Elements, D: DeviceData>(problem: &Problem<'_, T, D>) -> [Operand; 2] {
-    let [stride_a, stride_b, _] = problem.groups.strides;
+    let groups = &problem.groups;
     [
-        Operand::new(problem.a, stride_a),
-        Operand::new(problem.b.transposed(), stride_b),
+        Operand::new(problem.a, 0, groups),
+        Operand::new(problem.b.transposed(), 1, groups),
     ]
 }
 
@@ -447,7 +448,7 @@ impl<T: Elements, O: Output<Acc = T::Factor>, Epi: OfProblem<T, O>> Multistage<T
         let in_fours = problem.reads_pairs()
             && c.order() == Order::RowMajor
             && c.starts_runs_at(4 * size_of::<O>())
-            && problem.groups.strides[2].is_multiple_of(4)
+            && problem.groups.are_apart(2, 4)
             && c.columns().is_multiple_of(4);
         MultistageArgs {
             strides_c: c.strides(),

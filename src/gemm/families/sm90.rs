@@ -279,7 +279,7 @@ fn tma_stores<T: DeviceData>(c: &MatrixMut<'_, T>) -> bool {
 }
 
 macro_rules! family {
-    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, gates $gates:literal, $several:expr,
+    ($(#[$doc:meta])* $name:ident, <$t:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, of several $of_several:literal, $several:expr,
         names $names:ident, decompositions $decompositions:expr) => {
         $(#[$doc])*
         #[derive(Debug)]
@@ -291,7 +291,11 @@ macro_rules! family {
             }
 
             fn fuses_gates(&self) -> bool {
-                $gates
+                $of_several
+            }
+
+            fn sums_outer_k(&self) -> bool {
+                $of_several
             }
 
             fn supports(&self, device: &Device) -> Result<()> {
@@ -337,23 +341,24 @@ macro_rules! family {
 }
 family! {
     /// C of the operands' type.
-    ToSameType, <T> to T, plan to_same_type, gates true, grouped,
+    ToSameType, <T> to T, plan to_same_type, of several true, grouped,
     names candidates, decompositions decompositions
 }
 family! {
     /// C of f32.
-    ToF32, <T> to f32, plan to_f32, gates false, |_, _, _| Ok(None),
+    ToF32, <T> to f32, plan to_f32, of several false, |_, _, _| Ok(None),
     names candidates_for_f32, decompositions |_, _, _| Vec::new()
 }
 family! {
     /// C of another type, which no kernel of the family writes.
-    ToOtherType, <T, D> to D, plan by_second_kernel, gates false, |_, _, _| Ok(None),
+    ToOtherType, <T, D> to D, plan by_second_kernel, of several false, |_, _, _| Ok(None),
     names plain_candidates, decompositions |_, _, _| Vec::new()
 }
 
-/// Whether there is one product, of its own rows and without gates.
+/// Whether there is one product, of its own rows, without gates and without an outer mode of k.
 fn is_one_product<T: Element, D: DeviceData>(problem: &Problem<'_, T, D>) -> bool {
-    problem.groups.are_one() && problem.rows.are_own() && problem.epilogue.gate.is_none()
+    let is_one = problem.groups.are_one() && problem.outer_k.count == 1;
+    is_one && problem.rows.are_own() && problem.epilogue.gate.is_none()
 }
 
 /// Plans a C of the operands' type.

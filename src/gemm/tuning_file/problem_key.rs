@@ -10,8 +10,9 @@ use cutlet_kernels::gemm::epilogue::{Activation, BiasAlong};
 use super::words::Word;
 use crate::gemm::element_type::ElementType;
 use crate::gemm::operand::Operand;
+use crate::gemm::outer_mode::OuterMode;
 use crate::gemm::precision::Precision;
-use crate::gemm::problem::{BetaKind, Groups, Problem};
+use crate::gemm::problem::{BetaKind, Problem};
 use crate::{MAX_EXTENT, Order};
 
 /// What the fastest kernel for a GEMM depends on. Two GEMMs with the same key are the same problem to a tuning file.
@@ -68,7 +69,7 @@ impl ProblemKey {
     }
 
     /// The key of a problem of these types of A and B, and of C. None for groups of rows, for rows that indices name, for
-    /// gated products, and for products with k = 0, which are not tuned.
+    /// gated products, for those whose batch or k has an outer mode, and for products with k = 0, which are not tuned.
     pub(crate) fn of<T: Operand, D: DeviceData>(
         problem: &Problem<'_, T, D>,
         [operands, c]: [ElementType; 2],
@@ -78,12 +79,16 @@ impl ProblemKey {
         if k == 0 || is_gated || problem.groups.have_sizes() || !problem.rows.are_own() {
             return None;
         }
+        let [inner, outer] = problem.groups.modes;
+        if [outer, problem.outer_k].iter().any(|mode| mode.count != 1) {
+            return None;
+        }
         let alignment = |address: u64, ld: usize, stride: usize, bytes: usize| {
             let distances = ld.wrapping_mul(bytes) | stride.wrapping_mul(bytes);
             ProblemKey::alignment(address as usize | distances)
         };
         let (a, b, of_c) = (&problem.a, &problem.b, &problem.c);
-        let Groups { count, strides, .. } = problem.groups;
+        let OuterMode { count, strides } = inner;
         let [stride_a, stride_b, stride_c] = strides;
         Some(ProblemKey {
             operands,

@@ -364,8 +364,9 @@ impl<C: Config> EpilogueSubtiles<C> {
                     match group {
                         None => tile.store_part::<4, 2>(self.thread.warp(), map, to),
                         Some(group) => {
-                            let to = [to[0] + group.first_row, to[1], group.nth[2]];
-                            tile.store_part::<4, 3>(self.thread.warp(), map, to);
+                            let [inner, outer] = group.nth[2];
+                            let to = [to[0] + group.first_row, to[1], inner, outer];
+                            tile.store_part::<4, 4>(self.thread.warp(), map, to);
                         }
                     }
                     tma_store_commit();

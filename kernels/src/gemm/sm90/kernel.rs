@@ -169,9 +169,10 @@ impl<C: Config> Products<C> for OneProduct {
 /// Many products of the same n and k: of a batch, or of groups of rows.
 ///
 /// # Safety
-/// The maps must have three dimensions. The third one is along the groups, or has one matrix that all groups share, as
-/// `args.groups` says. Consumers of several M atoms need a C that TMA can store, old elements that are not read, and
-/// groups without sizes. `args` must have the extents and the k-tiles of each product, but for the rows of groups that
+/// The maps of A and B must have five dimensions: the matrix, the outer mode of k, and the inner and the outer mode of
+/// the batch. That of C must have these but for k. Along a mode of the batch, there is a matrix for each group, or one
+/// that all groups share, as `args.groups` says. Consumers of several M atoms need a C that TMA can store, old elements that are not read, and
+/// groups without sizes. `args` must have the extents and the k-tiles of each product, of all of k's outer mode, but for the rows of groups that
 /// lie in one A: `m` is then that of A. There must be neither splits, nor partial output, nor slots. There must be a
 /// size for each group, unless there are none.
 #[derive(Debug)]
@@ -278,6 +279,10 @@ pub(super) fn produce<S: TileScheduler>(
         let tile = loader.tile(scheduler.begin(work), group);
         for k_tile in work.k_tiles(k_tiles, backwards) {
             let filling = producer.acquire(loader.bytes());
+            let k_tile = match S::IS_GROUPED {
+                false => (k_tile, 0),
+                true => scheduler.along_k(k_tile),
+            };
             // SAFETY: the producer waited until the stage is empty.
             unsafe { loader.load(filling, &tile, scheduler.begin(work), k_tile, group) };
             producer.commit();

@@ -153,7 +153,7 @@ impl<C: Config> Loader for TmaLoader<'_, '_, C> {
         filling: Filling,
         (): &(),
         (row, column): (u32, u32),
-        k_tile: u32,
+        (k_tile, k_outer): (u32, i32),
         group: Option<GroupOrigin>,
     ) {
         let (stage, barrier) = (filling.stage(), filling.barrier());
@@ -177,8 +177,10 @@ impl<C: Config> Loader for TmaLoader<'_, '_, C> {
                     tile_b.load_multicast(rows, row, nth, map_b, from_b, barrier, options_b);
                 }
                 Some(group) => {
-                    let from_a = [from_a[0] + group.first_row, from_a[1], group.nth[0]];
-                    let from_b = [from_b[0], from_b[1], group.nth[1]];
+                    let [nth_a, nth_b, _] = group.nth;
+                    let from_row = from_a[0] + group.first_row;
+                    let from_a = [from_row, from_a[1], k_outer, nth_a[0], nth_a[1]];
+                    let from_b = [from_b[0], from_b[1], k_outer, nth_b[0], nth_b[1]];
                     tile_a.load_multicast(columns, column, nth, map_a, from_a, barrier, options_a);
                     tile_b.load_multicast(rows, row, nth, map_b, from_b, barrier, options_b);
                 }

@@ -165,7 +165,8 @@ impl<C: Config> RowLoader<'_, C> {
             match group {
                 None => tile.load_multicast(blocks, block, nth, map, from, barrier, options),
                 Some(group) => {
-                    let from = [from[0], from[1], group.nth[1]];
+                    let [inner, outer] = group.nth[1];
+                    let from = [from[0], from[1], 0, inner, outer];
                     tile.load_multicast(blocks, block, nth, map, from, barrier, options);
                 }
             }
@@ -219,7 +220,7 @@ impl<C: Config> Loader for RowLoader<'_, C> {
         filling: Filling,
         rows: &RowAccesses<C>,
         (_, column): (u32, u32),
-        k_tile: u32,
+        (k_tile, _): (u32, i32),
         group: Option<GroupOrigin>,
     ) {
         let stage = filling.stage();

@@ -43,10 +43,10 @@ impl Estimate<'_> {
         let columns = self.extents[1].div_ceil(self.tile[1]);
         let rows = match self.groups.sizes {
             // As many as if all groups had as many rows.
-            Sizes::Ends(_) => self.extents[0].div_ceil(self.groups.count),
+            Sizes::Ends(_) => self.extents[0].div_ceil(self.groups.count()),
             _ => self.extents[0],
         };
-        rows.div_ceil(self.tile[0]) * columns * self.groups.count
+        rows.div_ceil(self.tile[0]) * columns * self.groups.count()
     }
 
     pub fn splits(&self, split_k_tiles: usize) -> usize {
@@ -95,7 +95,7 @@ impl Estimate<'_> {
         let strided = if self.strided { 0.1 * BLOCK } else { 0.0 };
         Work {
             computing: blocks as f64 * split_k_tiles as f64 * k_tile + rounds * BLOCK,
-            bytes: bytes * self.groups.count as f64,
+            bytes: bytes * self.groups.count() as f64,
             of_memory_rate: OF_MEMORY_RATE,
             latency: BLOCK,
             overhead: second + strided,

@@ -4,7 +4,7 @@ use cutlet_device::collective::{
     ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, Splits, StreamedTiles,
 };
 use cutlet_device::tma::{TensorMap, TmaBox};
-use cutlet_host::{Stream, TensorMapElement, TensorMapSpec, View};
+use cutlet_host::{Stream, TensorMapSpec, View};
 use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::args::{Args, OutputArgs, SchedulerArgs, TableArgs, TmaArgs, raster};
 use cutlet_kernels::gemm::epilogue::Scale;
@@ -18,7 +18,8 @@ use super::{Element, of_orders, tma_stores};
 use crate::gemm::choice::cost::TMA_UNIT;
 use crate::gemm::choice::device_speed::{DeviceSpeed, Work};
 use crate::gemm::indexed_rows::Rows;
-use crate::gemm::problem::{Groups, Problem, Sizes, device_groups};
+use crate::gemm::outer_mode::OuterMode;
+use crate::gemm::problem::{Problem, Sizes, device_groups, divisor};
 use crate::gemm::registry::{Launch, LaunchPlan};
 use crate::matrix::{Extents, pointer};
 use crate::{Matrix, Result};
@@ -58,14 +59,18 @@ pub fn grouped<T: Element>(
 
 /// Whether 16 bytes of the operands can be read at a time, as TMA does, and nothing is fused.
 fn fits<T: Element>(problem: &Problem<'_, T>) -> bool {
-    let [stride_a, stride_b, _] = problem.groups.strides;
-    let is_read = |matrix: &Matrix<'_, T>, stride: usize| {
+    let is_read = |matrix: &Matrix<'_, T>, operand: usize| {
         let has_elements = matrix.rows() > 0 && matrix.columns() > 0;
-        let aligned = (stride * size_of::<T>()).is_multiple_of(TMA_UNIT);
-        has_elements && aligned && matrix.starts_runs_at(TMA_UNIT)
+        let unit = TMA_UNIT / size_of::<T>();
+        let outer_k = problem.outer_k;
+        let stride = outer_k.strides[operand];
+        let has_k = outer_k.count == 1 || (stride > 0 && stride.is_multiple_of(unit));
+        let aligned = problem.groups.are_apart(operand, unit);
+        has_elements && has_k && aligned && matrix.starts_runs_at(TMA_UNIT)
     };
-    let (a, b) = (&problem.a, &problem.b);
-    problem.epilogue.are_none() && is_read(a, stride_a) && is_read(b, stride_b)
+    // The rows of a table are copied, without an outer k.
+    let can_sum = problem.outer_k.count == 1 || problem.rows.are_own();
+    can_sum && problem.epilogue.are_none() && is_read(&problem.a, 0) && is_read(&problem.b, 1)
 }
 
 /// A kernel that may solve the problem.
@@ -109,8 +114,7 @@ fn choose<T: Element>(
 
 /// Whether TMA can store each C.
 fn stores_c<T: Element>(problem: &Problem<'_, T>) -> bool {
-    let [.., stride] = problem.groups.strides;
-    tma_stores(&problem.c) && (stride * size_of::<T>()).is_multiple_of(TMA_UNIT)
+    tma_stores(&problem.c) && problem.groups.are_apart(2, TMA_UNIT / size_of::<T>())
 }
 
 /// The most tiles that the scheduler can count.
@@ -143,15 +147,15 @@ const LAUNCH: f64 = 3000.0;
 impl Estimate {
     fn new<T: Element>(stream: &Stream, problem: &Problem<'_, T>) -> Self {
         let (m, n, k) = problem.extents();
-        let Groups { count, sizes, .. } = problem.groups;
-        let rows = match sizes {
+        let count = problem.groups.count();
+        let rows = match problem.groups.sizes {
             Sizes::Ends(_) => m as f64 / count as f64,
             _ => m as f64,
         };
         Estimate {
             rows,
             columns: n as f64,
-            length: k.max(1) as f64,
+            length: (k.max(1) * problem.outer_k.count) as f64,
             groups: count as f64,
             is_ragged: problem.groups.have_sizes(),
             device: DeviceSpeed::of(stream.device()),
@@ -233,16 +237,15 @@ impl<T: Element> GroupedLaunch<T> {
     /// The maps of A, B and C. An unused map may be any map.
     fn maps(&self, problem: &Problem<'_, T>) -> Result<[TensorMap; 3]> {
         let Problem { a, b, c, rows, .. } = problem;
-        let stacks = Stacks::of(&problem.groups);
         let [box_a, box_b, box_c] = self.kernel.traits().boxes;
-        let map_b = stacks.map(1, b.view, &b.extents, box_b)?;
+        let map_b = map(problem, 1, b.view, &b.extents, box_b)?;
         let map_a = match rows {
             Rows::OfA(_) => map_b,
-            _ => stacks.map(0, a.view, &a.extents, box_a)?,
+            _ => map(problem, 0, a.view, &a.extents, box_a)?,
         };
         let map_c = match rows {
             Rows::Own | Rows::OfA(_) if stores_c(problem) => {
-                stacks.map(2, c.view.view(), &c.extents, box_c)?
+                map(problem, 2, c.view.view(), &c.extents, box_c)?
             }
             _ => map_b,
         };
@@ -254,7 +257,8 @@ impl<T: Element> GroupedLaunch<T> {
         let (m, n, k) = problem.extents();
         let [box_a, ..] = traits.boxes;
         let [_, cluster_columns] = traits.cluster_tile();
-        let k_tiles = (k as u32).div_ceil(traits.tile_k);
+        let inner_k_tiles = (k as u32).div_ceil(traits.tile_k);
+        let k_tiles = inner_k_tiles * problem.outer_k.count as u32;
         Args {
             scheduler: SchedulerArgs {
                 affinity: SmAffinity::NONE,
@@ -280,10 +284,12 @@ impl<T: Element> GroupedLaunch<T> {
             },
             groups: GroupArgs {
                 groups: device_groups(&problem.groups),
-                stacked: Stacks::of(&problem.groups)
-                    .0
-                    .map(|(count, _)| (count > 1).into()),
+                stacked: [0, 1, 2].map(|operand| {
+                    let modes = &problem.groups.modes;
+                    modes.map(|mode| (extent_of(&mode, operand) > 1).into())
+                }),
                 columns: n.div_ceil(cluster_columns) as u32,
+                inner_k_tiles: divisor(inner_k_tiles as usize),
             },
             table: table_args(problem),
         }
@@ -307,32 +313,28 @@ fn table_args<T: Element>(problem: &Problem<'_, T>) -> TableArgs {
     }
 }
 
-/// How many matrices the maps of A, B and C have, and elements from one to the next.
-struct Stacks([(usize, usize); 3]);
-
-impl Stacks {
-    /// Those of these groups.
-    fn of(groups: &Groups<'_>) -> Self {
-        let stack = |stride: usize| match stride {
-            0 => (1, 0),
-            _ => (groups.count, stride),
-        };
-        Stacks(groups.strides.map(stack))
+/// The extent of a mode in the map of A (0), B (1) or C (2): 1 if the operand is the same along it.
+fn extent_of(mode: &OuterMode, operand: usize) -> usize {
+    match mode.strides[operand] {
+        0 => 1,
+        _ => mode.count,
     }
+}
 
-    /// The map of A, B or C.
-    fn map<T: TensorMapElement>(
-        &self,
-        operand: usize,
-        view: View<'_, T>,
-        extents: &Extents,
-        tile: TmaBox,
-    ) -> Result<TensorMap> {
-        let (count, stride) = self.0[operand];
-        let (run, lines) = extents.run_and_count();
-        let spec = TensorMapSpec::rows(lines as u64, run as u64, extents.ld as u64);
-        Ok(spec
-            .stacked(count as u64, stride as u64)
-            .encode(view, tile)?)
+/// The map of A (0), B (1) or C (2): the matrix, the outer mode of k, which C does not have, and the modes of the batch.
+fn map<T: Element>(
+    problem: &Problem<'_, T>,
+    operand: usize,
+    view: View<'_, T>,
+    extents: &Extents,
+    tile: TmaBox,
+) -> Result<TensorMap> {
+    let (run, lines) = extents.run_and_count();
+    let mut spec = TensorMapSpec::rows(lines as u64, run as u64, extents.ld as u64);
+    let outer_k = (operand < 2).then_some(&problem.outer_k);
+    for mode in outer_k.into_iter().chain(&problem.groups.modes) {
+        let extent = extent_of(mode, operand) as u64;
+        spec = spec.stacked(extent, mode.strides[operand] as u64);
     }
+    Ok(spec.encode(view, tile)?)
 }
