@@ -71,6 +71,8 @@ pub struct Rates {
 
 /// Bytes that a GPU reads or writes in a second, about.
 const MEMORY: f64 = 2.5e12;
+/// Bytes of operands that an L2 cache keeps, about.
+const L2: f64 = 2.5e7;
 /// Seconds of a launch.
 const LAUNCH: f64 = 3e-6;
 /// Multiprocessors that have a tile at the same time, about.
@@ -114,7 +116,11 @@ fn of_copies(modes: &[Mode], copied: [bool; 3], rates: Rates) -> Vec<Lowering> {
                 let others = packed
                     .iter()
                     .filter(|it| it.role != Role::K && **it != m && **it != n);
-                let (batch, loops) = batch_and_loops(others.cloned().collect());
+                let bytes = [
+                    m.extent * k.extent * rates.bytes[0],
+                    k.extent * n.extent * rates.bytes[1],
+                ];
+                let (batch, loops) = batch_and_loops(others.cloned().collect(), bytes);
                 let mut way = Lowering {
                     copies: copies.clone(),
                     matrices: [a, b, c],
@@ -161,8 +167,10 @@ fn modes_of_k(ks: Vec<&Mode>, rates: Rates) -> Vec<(Mode, Mode)> {
     }
 }
 
-/// The two largest of the modes that are neither rows, columns nor k, and the others.
-fn batch_and_loops(others: Vec<Mode>) -> ([Mode; 2], Vec<Mode>) {
+/// The two largest of the modes that are neither rows, columns nor k, and the others. Products along the inner one of
+/// the two are computed next to each other, so it is the one along which more bytes of A and B are the same: the L2
+/// cache has them then.
+fn batch_and_loops(others: Vec<Mode>, bytes: [usize; 2]) -> ([Mode; 2], Vec<Mode>) {
     let of_l = others.into_iter().map(|it| Mode {
         role: Role::L,
         ..it
@@ -170,7 +178,14 @@ fn batch_and_loops(others: Vec<Mode>) -> ([Mode; 2], Vec<Mode>) {
     let mut others = merged(of_l.collect());
     others.sort_by_key(|it| it.extent);
     let mut next = || others.pop().unwrap_or(unit(Role::L));
-    let batch = [next(), next()];
+    let mut batch = [next(), next()];
+    let shared = |mode: &Mode| {
+        let shared = (0..2).filter(|&operand| mode.extent > 1 && mode.strides[operand] == 0);
+        shared.map(|operand| bytes[operand]).sum::<usize>()
+    };
+    if shared(&batch[1]) > shared(&batch[0]) {
+        batch.swap(0, 1);
+    }
     (batch, others)
 }
 
@@ -230,7 +245,12 @@ impl Lowering {
         let outer_k = self.outer_k.extent;
         let padded = |extent: usize| extent.next_multiple_of(64) as f64;
         let tiles = (m.div_ceil(128) * n.div_ceil(128) * batch) as f64;
-        let busy = (tiles / PROCESSORS).clamp(0.1, 1.0);
+        // Only the k of one product, in one mode, is split among multiprocessors.
+        let least = match outer_k * batch {
+            1 => 0.1,
+            _ => 0.0,
+        };
+        let busy = (tiles / PROCESSORS).clamp(least, 1.0);
         let aligned = match self.is_aligned(rates) {
             true => 1.0,
             false if rates.bytes[0] < 4 => 6.0,
@@ -239,13 +259,32 @@ impl Lowering {
         let products = padded(m) * padded(n) * padded(k) * (outer_k * batch) as f64;
         let multiply = products * 1e-9 / rates.products as f64 / busy * aligned;
         let [a, b, c] = rates.bytes;
-        let bytes = ((m * a + n * b) * k * outer_k + m * n * c) as f64 * batch as f64;
+        let matrices = [m * k * outer_k * a, n * k * outer_k * b, m * n * c];
+        let bytes: f64 = (0..3).map(|it| self.bytes_of_batch(it, matrices[it])).sum();
         let launches = self.launches() as f64 * (LAUNCH + multiply.max(bytes / MEMORY));
         let copies = (0..3)
             .filter_map(|operand| Some((self.copies[operand].as_ref()?, rates.bytes[operand])));
         // Elements that are copied one by one take longer than vectors.
         let copies = copies.map(|(copy, bytes)| LAUNCH + 3.0 * (copy.size * bytes) as f64 / MEMORY);
         launches + copies.sum::<f64>()
+    }
+
+    /// Bytes that a launch reads or writes of A (0), B (1) or C (2), whose matrix has so many bytes.
+    fn bytes_of_batch(&self, operand: usize, of_matrix: usize) -> f64 {
+        let [inner, outer] = &self.batch;
+        let of_mode = |mode: &Mode| {
+            if mode.strides[operand] == 0 {
+                1
+            } else {
+                mode.extent
+            }
+        };
+        let of_inner = (of_matrix * of_mode(inner)) as f64;
+        // What the L2 cache does not keep is read again for each coordinate of the outer mode.
+        match of_inner < L2 {
+            true => of_inner * of_mode(outer) as f64,
+            false => of_inner * outer.extent as f64,
+        }
     }
 
     /// Whether all lines and matrices begin at multiples of 16 bytes, if the tensors do.

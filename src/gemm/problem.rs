@@ -397,6 +397,14 @@ impl Groups<'_> {
         strides.all(|stride| stride.is_multiple_of(unit))
     }
 
+    /// How many products have an A (0), a B (1) or a C (2) of their own.
+    pub fn own(&self, operand: usize) -> usize {
+        // Groups have rows of their own in what they share.
+        let shares = |mode: &&OuterMode| mode.strides[operand] == 0 && !self.have_sizes();
+        let own = self.modes.iter().filter(|mode| !shares(mode));
+        own.map(|mode| mode.count).product()
+    }
+
     /// Whether there is one product, of all rows.
     pub fn are_one(&self) -> bool {
         self.count() == 1 && !self.have_sizes()

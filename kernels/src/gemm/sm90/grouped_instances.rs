@@ -113,9 +113,11 @@ instances! {
     bf16_grouped_128x128x64_1x1_pingpong_km, f16_grouped_128x128x64_1x1_pingpong_km = [K, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, PingPong<2>;
     bf16_grouped_64x64x64_1x1_ws_km, f16_grouped_64x64x64_1x1_ws_km = [K, M] Tile<64, 64>, Stages<10>, Cluster<1, 1>, Cooperative<1>, cpu;
     bf16_grouped_128x256x64_2x1_coop_mk, f16_grouped_128x256x64_2x1_coop_mk = [M, K] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_grouped_128x256x64_1x2_coop_mk, f16_grouped_128x256x64_1x2_coop_mk = [M, K] Tile<128, 256>, Stages<4>, Cluster<1, 2>, Cooperative<2>;
     bf16_grouped_128x128x64_1x1_pingpong_mk, f16_grouped_128x128x64_1x1_pingpong_mk = [M, K] Tile<128, 128>, Stages<6>, Cluster<1, 1>, PingPong<2>;
     bf16_grouped_64x64x64_1x1_ws_mk, f16_grouped_64x64x64_1x1_ws_mk = [M, K] Tile<64, 64>, Stages<10>, Cluster<1, 1>, Cooperative<1>, cpu;
     bf16_grouped_128x256x64_2x1_coop_mm, f16_grouped_128x256x64_2x1_coop_mm = [M, M] Tile<128, 256>, Stages<4>, Cluster<2, 1>, Cooperative<2>;
+    bf16_grouped_128x256x64_1x2_coop_mm, f16_grouped_128x256x64_1x2_coop_mm = [M, M] Tile<128, 256>, Stages<4>, Cluster<1, 2>, Cooperative<2>;
     bf16_grouped_128x128x64_1x1_pingpong_mm, f16_grouped_128x128x64_1x1_pingpong_mm = [M, M] Tile<128, 128>, Stages<6>, Cluster<1, 1>, PingPong<2>;
     bf16_grouped_64x64x64_1x1_ws_mm, f16_grouped_64x64x64_1x1_ws_mm = [M, M] Tile<64, 64>, Stages<10>, Cluster<1, 1>, Cooperative<1>, cpu;
 }

@@ -127,6 +127,8 @@ struct Estimate {
     columns: f64,
     length: f64,
     groups: f64,
+    /// Those that have an A, a B and a C of their own.
+    own: [f64; 3],
     /// Whether groups have different numbers of rows.
     is_ragged: bool,
     device: DeviceSpeed,
@@ -157,6 +159,7 @@ impl Estimate {
             columns: n as f64,
             length: (k.max(1) * problem.outer_k.count) as f64,
             groups: count as f64,
+            own: [0, 1, 2].map(|operand| problem.groups.own(operand) as f64),
             is_ragged: problem.groups.have_sizes(),
             device: DeviceSpeed::of(stream.device()),
         }
@@ -195,10 +198,12 @@ impl Estimate {
             [..=64, _] => C_OF_64_ROWS,
             _ => C_OF_MORE_ROWS,
         };
-        let elements = (self.rows + self.columns) * self.length + self.rows * self.columns * of_c;
+        let [own_a, own_b, own_c] = self.own;
+        let elements = (self.rows * own_a + self.columns * own_b) * self.length
+            + self.rows * self.columns * of_c * own_c;
         self.device.time_of(Work {
             computing: rounds * tile,
-            bytes: 2.0 * elements * self.groups,
+            bytes: 2.0 * elements,
             of_memory_rate: OF_MEMORY_RATE,
             latency: 0.0,
             overhead: LAUNCH,
