@@ -256,8 +256,13 @@ impl Lowering {
             false if rates.bytes[0] < 4 => 6.0,
             false => 1.3,
         };
+        // The smallest tiles leave half of the tensor cores' speed.
+        let narrow = match rates.bytes[0] < 4 && m.min(n) <= 64 {
+            true => 2.0,
+            false => 1.0,
+        };
         let products = padded(m) * padded(n) * padded(k) * (outer_k * batch) as f64;
-        let multiply = products * 1e-9 / rates.products as f64 / busy * aligned;
+        let multiply = products * 1e-9 / rates.products as f64 / busy * aligned * narrow;
         let [a, b, c] = rates.bytes;
         let matrices = [m * k * outer_k * a, n * k * outer_k * b, m * n * c];
         let bytes: f64 = (0..3).map(|it| self.bytes_of_batch(it, matrices[it])).sum();
