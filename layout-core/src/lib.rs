@@ -18,6 +18,7 @@ mod coalesce;
 mod complement;
 mod composed;
 mod composition;
+pub mod contraction;
 mod coordinate;
 mod coverage;
 mod divide;

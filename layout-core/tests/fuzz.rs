@@ -4,31 +4,13 @@
 //! Runs for a second; `CUTLET_FUZZ_SECONDS=600 cargo test --release --test layout fuzz::` runs longer. A
 //! finding prints its seed; `CUTLET_FUZZ_SEED` repeats it.
 
+use crate::model::Random;
 use core::time::Duration;
 use cutlet_layout_core::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// A small random number generator (SplitMix64), so that a seed repeats a case exactly.
-struct Random(u64);
-
 impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: u64) -> u64 {
-        self.next() % n
-    }
-
-    fn pick<T: Copy>(&mut self, from: &[T]) -> T {
-        from[self.below(from.len() as u64) as usize]
-    }
-
     /// Mostly small, sometimes at the edge of what fits.
     fn extent(&mut self) -> i64 {
         match self.below(20) {

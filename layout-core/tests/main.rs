@@ -10,6 +10,7 @@ mod complement;
 mod composed_layout;
 mod composed_notebook;
 mod composition;
+mod contraction;
 mod coordinate;
 mod divide;
 mod explain;
