@@ -20,7 +20,7 @@ use crate::{
     Tensor, TensorMut, permute,
 };
 use lowering::{Copied, Lowering, Rates, lower};
-use modes::{Mode, Notation, Role, merged};
+use modes::{Mode, Role, merged};
 
 const OPERATION: &str = "contract";
 
@@ -108,8 +108,7 @@ impl<'a, T: Operand, D: DeviceData> Contraction<'a, T, D> {
         b: Tensor<'a, T>,
         c: TensorMut<'a, D>,
     ) -> Result<Self> {
-        let notation = Notation::parse(notation)?;
-        let modes = notation.modes([a.layout(), b.layout(), c.layout()])?;
+        let modes = Mode::of_notation(notation, [a.layout(), b.layout(), c.layout()])?;
         Ok(Contraction {
             alpha: T::Factor::ONE,
             a,
@@ -117,7 +116,7 @@ impl<'a, T: Operand, D: DeviceData> Contraction<'a, T, D> {
             beta: T::Factor::ZERO,
             c,
             precision: Precision::Exact,
-            modes: with_roles(modes),
+            modes,
         })
     }
 
@@ -178,18 +177,6 @@ impl<'a, T: Operand, D: DeviceData> Contraction<'a, T, D> {
                 .all(|view| view.address().is_multiple_of(16)),
         }
     }
-}
-
-/// Modes whose roles are as their strides are: what is repeated in A or B is no mode of it.
-fn with_roles(mut modes: Vec<Mode>) -> Vec<Mode> {
-    for mode in &mut modes {
-        mode.role = match (mode.role, mode.strides) {
-            (Role::L, [0, ..]) if mode.extent > 1 => Role::N,
-            (Role::L, [_, 0, _]) if mode.extent > 1 => Role::M,
-            (role, _) => role,
-        };
-    }
-    modes
 }
 
 impl<T: Element<D>, D: DeviceData> Contraction<'_, T, D> {

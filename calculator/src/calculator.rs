@@ -10,8 +10,10 @@
 //! method      = "." name [ "<" arguments ">" ] [ "(" arguments ")" ]
 //! primary     = integer | "_" | "(" arguments ")" | "<" arguments ">" | "[" integers "]" | name
 //!             | name [ "<" arguments ">" ] "(" arguments ")" | type "<" arguments ">"
+//!             | "contract" "(" text { "," [ letter "=" ] comparison } ")"
 //! ```
 
+mod contraction;
 mod operands;
 mod primary;
 mod statement;

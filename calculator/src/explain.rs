@@ -1,5 +1,6 @@
 //! Explanations of operations: each step with its result.
 
+mod contraction;
 mod steps;
 
 use std::fmt;
@@ -85,19 +86,27 @@ fn words(name: &str, operands: &[Value], result: &Result<Value, Refusal>) -> Vec
     } else {
         lines.extend(steps::of(name, operands, result.as_ref().ok()));
     }
-    lines.push(match result {
+    let result = match result {
         Ok(value) => format!("= {value}"),
         Err(refusal) => format!("refused: {refusal}"),
-    });
+    };
+    lines.extend(result.lines().map(str::to_owned));
     lines
 }
 
 /// `name: A = …, B = …`.
 fn title(name: &str, operands: &[Value]) -> String {
-    let names = ('A'..='Z').chain('a'..='z');
-    let named: Vec<String> = names
-        .zip(operands)
-        .map(|(letter, operand)| format!("{letter} = {operand}"))
+    let mut names = ('A'..='Z').chain('a'..='z');
+    let named: Vec<String> = operands
+        .iter()
+        .map_while(|operand| match operand {
+            // The notation of a contraction names A, B and C, which come next.
+            Value::Notation(notation) => Some(notation.to_string()),
+            operand => {
+                let text = operand.to_string().replace('\n', "; ");
+                Some(format!("{} = {text}", names.next()?))
+            }
+        })
         .collect();
     format!("{name}: {}", named.join(", "))
 }

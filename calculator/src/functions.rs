@@ -80,6 +80,11 @@ pub fn call(name: &str, arguments: &[Value]) -> Result<Value, Refusal> {
             layout(try_tile_to_shape(&a.layout()?, &shape, &order)?)
         }
 
+        ("contract", [Value::Notation(notation), a, b, c]) => {
+            let [a, b, c] = [a.layout()?, b.layout()?, c.layout()?];
+            Value::Contraction(Box::new(notation.modes([&a, &b, &c])?.layouts()?))
+        }
+
         ("make_layout", [Tuple(shape)]) => layout(Layout::try_col_major(shape)?),
         ("make_layout", [Tuple(shape), Tuple(stride)]) => {
             layout(Layout::try_from_shape_stride(shape, stride)?)
@@ -310,7 +315,11 @@ fn is_int(value: &Value, has: impl FnOnce(Int) -> bool) -> bool {
 
 /// The layout or int tuple at a path.
 fn part(value: &Value, path: &[Value]) -> Result<Value, Refusal> {
-    if let (Value::Several(_) | Value::Sliced(_), [i, rest @ ..]) = (value, path) {
+    let is_several = matches!(
+        value,
+        Value::Several(_) | Value::Sliced(_) | Value::Contraction(_)
+    );
+    if let (true, [i, rest @ ..]) = (is_several, path) {
         let parts = value.parts().unwrap_or_default();
         let Some(found) = parts.get(i.mode()?) else {
             return Err(value.not(&format!("a value with a part {i}, counted from 0,")));

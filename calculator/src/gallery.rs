@@ -119,6 +119,26 @@ const OPERATIONS: &[(&str, &str, &str)] = &[
         "raked_product((_2,_5):(_5,_1), (_3,_4):(_1,_3))",
     ),
     (
+        "Contractions",
+        "A product of matrices",
+        "contract(\"mk,nk->mn\", m=8, n=6, k=4)",
+    ),
+    (
+        "Contractions",
+        "Scores of attention",
+        "contract(\"bshd,bthd->bhst\", b=2, s=4, h=2, d=4, t=3)",
+    ),
+    (
+        "Contractions",
+        "Modes that become one",
+        "contract(\"bij,bkj->ik\", (3,4,5):(5,15,1), (3,6,5):(5,15,1))",
+    ),
+    (
+        "Contractions",
+        "Matrices of any size",
+        "contract(\"mk,nk->mn\", (M,K):(lda,1), (N,K):(1,ldb))",
+    ),
+    (
         "Swizzles",
         "Eight rows of eight",
         "Sw<3,0,3> o 0 o (_8,_8):(_8,_1)",

@@ -1,6 +1,6 @@
 //! Answers as JSON, for scripts and for the playground.
 
-use cutlet_layout_core::{IntTuple, Layout};
+use cutlet_layout_core::{Int, IntTuple, Layout, contraction};
 use serde_json::{Map, Value as Json, json};
 
 use crate::analysis::{Banks, Bijection, Sectors, banks, bijection, sectors};
@@ -169,10 +169,31 @@ fn value_json(value: &Value, symbols: &Symbols) -> Json {
             object["tile"] = tuple_json(&tiled.tile(), symbols);
         }
         Value::TmaBox(boxes) => object["tma"] = tma_json(boxes),
+        Value::Contraction(layouts) => object["contraction"] = contraction_json(layouts, symbols),
         Value::Comparison(comparison) => object["comparison"] = comparison_json(comparison),
         _ => {}
     }
     object
+}
+
+/// The modes of a contraction by roles, and its layouts.
+fn contraction_json(contraction: &contraction::Layouts, symbols: &Symbols) -> Json {
+    let modes = contraction.modes().as_slice().iter().map(|mode| {
+        let stride = |stride: &Int| tuple_json(&IntTuple::int(*stride), symbols);
+        json!({
+            "names": mode.names.as_str(),
+            "role": mode.role.to_string(),
+            "extent": mode.extent.value(),
+            "strides": mode.strides.iter().map(stride).collect::<Vec<_>>(),
+        })
+    });
+    let layout = |layout: &Layout| value_json(&Value::Layout(*layout), symbols);
+    json!({
+        "modes": modes.collect::<Vec<_>>(),
+        "a": layout(contraction.a()),
+        "b": layout(contraction.b()),
+        "c": layout(contraction.c()),
+    })
 }
 
 fn add_layout(object: &mut Json, layout: &Layout, symbols: &Symbols) {

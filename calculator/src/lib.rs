@@ -10,6 +10,7 @@ pub mod cells;
 pub mod code;
 mod compose;
 mod composed;
+pub mod contraction;
 mod equality;
 mod explain;
 mod extents;

@@ -31,6 +31,9 @@ pub fn meaning(name: &str) -> &'static str {
         "blocked_product" => "each element of B becomes a block A, mode by mode",
         "raked_product" => "each element of A becomes a block B, mode by mode",
         "tile_to_shape" => "A repeated until it has the shape",
+        "contract" => {
+            "einsum as products of matrices: the layouts of A as (M,K,L), B as (N,K,L) and C as (M,N,L)"
+        }
         "make_layout" => "a layout of shape and stride, or of layouts as its modes",
         "make_ordered_layout" => {
             "the compact layout whose strides grow in the order of the numbers; if some are static, these come first"

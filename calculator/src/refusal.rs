@@ -67,10 +67,11 @@ fn part_around(line: &str, column: usize) -> (String, usize) {
 /// The most characters of a name or a value in a message.
 const LONGEST: usize = 60;
 
-/// A text for a message, cut if it is long.
+/// A text for a message, cut if it is long or has several lines.
 pub(crate) fn cut(text: &str) -> String {
-    match text.char_indices().nth(LONGEST) {
-        Some((end, _)) => format!("{}…", &text[..end]),
+    let mut ends = text.char_indices().enumerate();
+    match ends.find(|(nth, (_, c))| *nth == LONGEST || *c == '\n') {
+        Some((_, (end, _))) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
 }

@@ -40,6 +40,14 @@ pub const SIGNATURES: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "Contractions",
+        &[
+            "contract(\"ij,jk->ik\", A, B)",
+            "contract(\"ij,jk->ik\", A, B, C)",
+            "contract(\"ij,jk->ik\", i=m, j=n, …)",
+        ],
+    ),
+    (
         "Making layouts",
         &[
             "make_layout(A, …)",

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use cutlet_layout_core::contraction::{self, Notation};
 use cutlet_layout_core::picture::Draw;
 use cutlet_layout_core::{
     ComposedLayout, Int, IntTuple, Layout, Swizzle, Tiler, TilerKind, try_slice,
@@ -42,6 +43,10 @@ pub enum Value {
     Tiled(Tiled),
     /// Boxes of TMA.
     TmaBox(Box<TmaBox>),
+    /// The notation of a contraction.
+    Notation(Notation),
+    /// The layouts that a contraction becomes.
+    Contraction(Box<contraction::Layouts>),
     /// The text of a value with symbolic extents.
     Symbolic(String),
     /// `LayoutLeft` or `LayoutRight`: which extent has stride 1.
@@ -105,6 +110,8 @@ impl fmt::Display for Value {
             Value::Sum(terms) => separated(f, terms, " + "),
             Value::Tiled(tiled) => write!(f, "{tiled}"),
             Value::TmaBox(boxes) => write!(f, "{boxes}"),
+            Value::Notation(notation) => write!(f, "{notation}"),
+            Value::Contraction(layouts) => write!(f, "{layouts}"),
             Value::Symbolic(text) => f.write_str(text),
             Value::Order { left } => f.write_str(if *left { "LayoutLeft" } else { "LayoutRight" }),
         }
@@ -170,6 +177,8 @@ impl Value {
                 Tiled::Copy(_) => "a tiled copy",
             },
             Value::TmaBox(_) => "a TMA box",
+            Value::Notation(_) => "the notation of a contraction",
+            Value::Contraction(_) => "a contraction",
             Value::Symbolic(_) => "a value with symbolic extents",
             Value::Order { .. } => "an order of strides",
         }
@@ -178,6 +187,7 @@ impl Value {
     pub(crate) fn not(&self, wanted: &str) -> Refusal {
         let way_out = match self {
             Value::Symbolic(_) => ": give numbers for its symbols",
+            Value::Contraction(_) => ": its layouts are [0], [1] and [2]",
             _ => "",
         };
         Refusal::new(format!(
@@ -202,13 +212,17 @@ impl Value {
     }
 
     /// The parts of several values in one, if there are such.
-    pub(crate) fn parts(&self) -> Option<Vec<Value>> {
+    pub fn parts(&self) -> Option<Vec<Value>> {
         match self {
             Value::Several(values) => Some(values.clone()),
             Value::Sliced(sliced) => Some(vec![
                 Value::Layout(sliced.layout),
                 Value::Tuple(sliced.offset),
             ]),
+            Value::Contraction(layouts) => {
+                let layouts = [layouts.a(), layouts.b(), layouts.c()];
+                Some(layouts.map(|layout| Value::Layout(*layout)).into())
+            }
             Value::Tuple(tuple) if tuple.is_tuple() => {
                 let modes = (0..tuple.rank()).map(|i| Value::Tuple(tuple.mode(i)));
                 Some(modes.collect())

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use cutlet_calculator::picture::holders;
 use cutlet_calculator::{Calculator, Options, SIGNATURES, Value, caught, evaluate};
 
-const PIECES: [&str; 56] = [
+const PIECES: [&str; 60] = [
     "(",
     ")",
     "<",
@@ -65,6 +65,10 @@ const PIECES: [&str; 56] = [
     "a, b = ",
     "append<3>(",
     "print_layout(",
+    "contract(\"mk,nk->mn\", ",
+    "contract(\"ij,kj->\", i=2, j=",
+    "k=",
+    "\"",
 ];
 
 /// Expressions that have a value more often than pieces do.

@@ -4,6 +4,7 @@ mod check;
 
 mod analysis;
 mod cells;
+mod contraction;
 mod coordinates;
 mod explanations;
 mod limits;

@@ -28,5 +28,5 @@ pub use modes::{Mode, Modes, Role};
 pub use names::Names;
 pub use notation::Notation;
 
-/// The tensors' names in messages.
-const TENSORS: [&str; 3] = ["A", "B", "C"];
+/// The names of the tensors 0, 1 and 2.
+pub const TENSORS: [&str; 3] = ["A", "B", "C"];

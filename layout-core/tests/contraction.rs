@@ -2,7 +2,7 @@
 //! and layouts; and what is no contraction.
 
 use crate::model::Random;
-use cutlet_layout_core::contraction::{Layouts, Mode, Names, Notation, Role};
+use cutlet_layout_core::contraction::{Layouts, Mode, Modes, Names, Notation, Role};
 use cutlet_layout_core::*;
 
 /// A mode of a random contraction: its name, its extents from the innermost, and the tensors that have it.
@@ -450,6 +450,27 @@ fn modes_say_which_tensors_have_them() {
             "{mode}"
         );
     }
+}
+
+/// A list of modes has any, and merging leaves out those of one element.
+#[test]
+fn modes_of_one_element_are_left_out() {
+    let mut modes = Modes::EMPTY;
+    for (names, extent) in [("a", 1), ("b", 3), ("c", 1)] {
+        let (extent, strides) = (Int::fixed(extent), [Int::fixed(7); 3]);
+        let mode = Mode {
+            names: Names::new(names),
+            role: Role::L,
+            extent,
+            strides,
+        };
+        modes.try_push(mode).unwrap();
+    }
+    assert_eq!(modes.merged().to_string(), "M = 1, N = 1, K = 1, L = b 3");
+    assert_eq!(
+        modes.layouts().unwrap().a().to_string(),
+        "(_1,_1,_3):(_0,_0,_7)"
+    );
 }
 
 /// The compiler computes the layouts of a contraction, too.

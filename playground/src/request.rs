@@ -57,6 +57,10 @@ fn full_answer(expression: &str, request: &Json) -> Json {
         Ok(Value::TmaBox(boxes)) => {
             add_pictures(&mut response, boxes.shared(), &calculator, request)
         }
+        Ok(contraction @ Value::Contraction(_)) => {
+            response["color"] = color(&calculator, request).into();
+            response["contraction"] = tensors(&contraction, &calculator, request);
+        }
         Ok(value) => add_pictures(&mut response, &value, &calculator, request),
         Err(_) => {}
     }
@@ -71,26 +75,13 @@ fn add_pictures(response: &mut Json, value: &Value, calculator: &Calculator<'_>,
     if value.shape().is_err() || matches!(value, Value::Tuple(_)) {
         return;
     }
-    let name = match request["color"].as_str() {
-        // Each column of a zipped layout is a tile.
-        None | Some("auto") if calculator.has_zipped() => "column",
-        None | Some("auto") => "index",
-        Some(name) => name,
-    };
-    let color = ColorBy::named(name, request["bits"].as_i64().unwrap_or(32));
-    response["color"] = name.into();
-    let drawn = |value: &Value| {
-        let cells = color
-            .clone()
-            .and_then(|color| caught(|| layout_cells(value, color, calculator.symbols())));
-        or_error(cells)
-    };
-    response["cells"] = drawn(value);
+    response["color"] = color(calculator, request).into();
+    response["cells"] = cells(value, calculator, request);
     if let Value::Composed(layout) = value
         && layout.swizzled().is_some()
     {
         // The same layout without its swizzle, to be seen beside it.
-        response["unswizzled"] = drawn(&Value::Layout(*layout.outer()));
+        response["unswizzled"] = cells(&Value::Layout(*layout.outer()), calculator, request);
     }
     if let Some(tile) = request["tile"].as_str() {
         response["thread_values"] = or_error(caught(|| thread_value_cells(value, tile)));
@@ -102,6 +93,38 @@ fn add_pictures(response: &mut Json, value: &Value, calculator: &Calculator<'_>,
             "cpp": or_error(code::cpp(value).map(Json::from)),
         });
     }
+}
+
+/// What the colours of a picture tell.
+fn color<'a>(calculator: &Calculator<'_>, request: &'a Json) -> &'a str {
+    match request["color"].as_str() {
+        // Each column of a zipped layout is a tile.
+        None | Some("auto") if calculator.has_zipped() => "column",
+        None | Some("auto") => "index",
+        Some(name) => name,
+    }
+}
+
+/// The cells of a layout.
+fn cells(value: &Value, calculator: &Calculator<'_>, request: &Json) -> Json {
+    let bits = request["bits"].as_i64().unwrap_or(32);
+    let color = ColorBy::named(color(calculator, request), bits);
+    let cells = color.and_then(|color| caught(|| layout_cells(value, color, calculator.symbols())));
+    or_error(cells)
+}
+
+/// The tensors of a contraction, each with its layout and its cells.
+fn tensors(contraction: &Value, calculator: &Calculator<'_>, request: &Json) -> Json {
+    let names = ["A (M,K,L)", "B (N,K,L)", "C (M,N,L)"].into_iter();
+    let layouts = contraction.parts().unwrap_or_default();
+    let tensors = names.zip(&layouts).map(|(name, layout)| {
+        json!({
+            "name": name,
+            "layout": calculator.shown(layout),
+            "cells": cells(layout, calculator, request),
+        })
+    });
+    tensors.collect::<Vec<_>>().into()
 }
 
 fn or_error(result: Result<Json, Refusal>) -> Json {

@@ -108,7 +108,7 @@ fn opens(link: &str) -> Result<(), String> {
         .into_iter()
         .find(|it| it.is_object());
     match (view, holders) {
-        ("layout", _) if answer["cells"].is_object() => Ok(()),
+        ("layout", _) if answer["cells"].is_object() || answer["contraction"].is_array() => Ok(()),
         ("threads", Some(holders)) => {
             let threads = holders["threads"].as_i64().unwrap_or(0);
             let chosen = fields
@@ -127,8 +127,10 @@ fn opens(link: &str) -> Result<(), String> {
 /// Refuses an answer if a part of it has an error.
 fn no_errors(answer: &Value) -> Result<(), String> {
     let parts = ["cells", "thread_values", "tiled"].map(|part| &answer[part]);
+    let tensors = answer["contraction"].as_array().into_iter().flatten();
     match parts
         .into_iter()
+        .chain(tensors.map(|tensor| &tensor["cells"]))
         .chain([answer])
         .find(|part| part["error"].is_object())
     {

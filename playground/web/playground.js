@@ -81,6 +81,10 @@ function showResult() {
     showVerdict(answer.value.tma);
     return;
   }
+  if (answer.contraction) {
+    showContraction(answer);
+    return;
+  }
   result.textContent = answer.value.text;
   if (answer.hint) {
     const hint = document.createElement("div");
@@ -100,6 +104,19 @@ function showVerdict({ asked, legal, reasons, shared }) {
   use.title = "open this layout";
   use.addEventListener("click", () => openExpression(shared));
   byId("result").firstChild.append("A box in shared memory: ", use);
+}
+
+/** The roles of a contraction's modes, and the layouts of its tensors, each a button that opens it. */
+function showContraction({ value, contraction }) {
+  const result = byId("result");
+  result.textContent = value.text.split("\n")[0];
+  for (const { name, layout } of contraction) {
+    const open = document.createElement("button");
+    open.textContent = layout;
+    open.title = "open this layout";
+    open.addEventListener("click", () => openExpression(layout));
+    result.append(`\n${name} = `, open);
+  }
 }
 
 /** A message with the line of the mistake, and a mark under the column. */
@@ -128,7 +145,11 @@ function showPicture(answer) {
   state.cells = null;
   state.chosen = null;
   byId("step-shown").hidden = state.step === null;
-  const { cells } = answer;
+  const { cells, contraction } = answer;
+  if (contraction) {
+    picture.innerHTML = contraction.map((tensor) => tensorPicture(tensor, answer.color)).join("");
+    return;
+  }
   if (!cells || cells.error) {
     picture.textContent = cells?.error ? cells.error.message : "";
     return;
@@ -139,6 +160,12 @@ function showPicture(answer) {
     picture.innerHTML += `<p class="hint">Before the swizzle:</p>` +
       gridSvg(layoutGrid(answer.unswizzled, answer.color), "the layout before the swizzle");
   }
+}
+
+/** The picture of a contraction's tensor, or the reason why there is none. */
+function tensorPicture({ name, cells }, color) {
+  const drawn = cells.error ? escaped(cells.error.message) : gridSvg(layoutGrid(cells, color), name);
+  return `<p class="hint">${name}</p>${drawn}`;
 }
 
 /** Marks a cell, and tells its coordinates in all forms. */

@@ -104,7 +104,7 @@ impl Calculator<'_> {
 }
 
 /// The number of the operand that a refusal is about: one that it quotes; else the coordinate, or the divisor of the
-/// first operand, or the layout whose complement is refused.
+/// first operand, or the layout whose complement is refused, or the notation of a contraction.
 fn blamed(name: &str, refusal: &Refusal, operands: &[Value]) -> usize {
     let quoted = operands.iter().position(|operand| {
         let quote = format!("`{}`", cut(&operand.to_string()));
@@ -113,7 +113,7 @@ fn blamed(name: &str, refusal: &Refusal, operands: &[Value]) -> usize {
     let is_first = refusal.message.starts_with("complement:")
         || matches!(
             name,
-            "slice" | "dice" | "slice_and_offset" | "crd2idx" | "crd2crd" | "idx2crd"
+            "slice" | "dice" | "slice_and_offset" | "crd2idx" | "crd2crd" | "idx2crd" | "contract"
         );
     quoted.unwrap_or(if is_first {
         0

@@ -71,7 +71,7 @@ impl<'a> Calculator<'a> {
     }
 
     /// Reads `stride=` before an argument.
-    fn keyword(&mut self) -> Option<&'a str> {
+    pub(super) fn keyword(&mut self) -> Option<&'a str> {
         let mut ahead = self.reader.clone();
         let name = ahead.name()?;
         ahead.advance(name.len());
@@ -225,6 +225,9 @@ impl<'a> Calculator<'a> {
             return atoms::atom(name, arguments)
                 .map(Value::from)
                 .map_err(|refusal| self.reader.refusal(begin, refusal.message));
+        }
+        if name == "contract" && self.reader.eat("(") {
+            return self.contraction(begin);
         }
         if name == "gather" {
             return table::read(&mut self.reader);

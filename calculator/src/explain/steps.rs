@@ -4,6 +4,7 @@ use cutlet_layout_core::{
     Int, IntTuple, Layout, coalesce, filter_zeros, idx2crd, linear_coordinate, try_complement,
 };
 
+use super::contraction;
 use crate::analysis::banks;
 use crate::compose::compose;
 use crate::value::Value;
@@ -51,6 +52,16 @@ pub(super) fn of(name: &str, operands: &[Value], result: Option<&Value>) -> Vec<
             (Ok(bits), Some(swizzle)) => conflicts(accesses, bits.value(), swizzle),
             _ => Vec::new(),
         },
+        ("contract", _, [Value::Notation(notation), tensors @ ..]) => {
+            let layouts = tensors
+                .iter()
+                .map(Value::layout)
+                .collect::<Result<Vec<_>, _>>();
+            match layouts.as_deref() {
+                Ok([a, b, c]) => contraction::steps(notation, [a, b, c]),
+                _ => Vec::new(),
+            }
+        }
         ("upcast" | "downcast", [a, ..], [_, n]) => recast(a, n, name == "upcast"),
         _ => Vec::new(),
     }

@@ -7,42 +7,54 @@ use super::names::Names;
 use crate::error::{ErrorKind, LayoutError};
 use crate::{CAPACITY, Int};
 
-/// What a mode is for the product.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Role {
-    /// Rows of A and C.
-    M,
-    /// Columns of B and C.
-    N,
-    /// What is summed: of A and B, or of one of them.
-    K,
-    /// Products of their own: of C and both operands.
-    L,
-}
+/// What a mode is for the product: one of M, N, K and L.
+///
+/// The roles are constants. A public variant of the name `M` would have compilers call the type [`M`](crate::M) by its
+/// whole path in each error about a layout.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Role(u8);
 
 impl Role {
+    /// Rows of A and C.
+    pub const M: Role = Role(0);
+    /// Columns of B and C.
+    pub const N: Role = Role(1);
+    /// What is summed: of A and B, or of one of them.
+    pub const K: Role = Role(2);
+    /// Products of their own: of C and both operands.
+    pub const L: Role = Role(3);
+
     /// All roles, in the order in which they are printed.
     pub const ALL: [Role; 4] = [Role::M, Role::N, Role::K, Role::L];
 
     /// Whether a tensor has modes of the role: A (0), B (1) or C (2).
+    ///
+    /// # Panics
+    /// If there is no such tensor.
     pub const fn is_of(self, tensor: usize) -> bool {
-        match self {
-            Role::M => tensor != 1,
-            Role::N => tensor != 0,
-            Role::K => tensor != 2,
-            Role::L => true,
+        const LACKS: [Option<usize>; 4] = [Some(1), Some(0), Some(2), None];
+        assert!(tensor < 3, "is_of: the tensors are A (0), B (1) and C (2)");
+        match LACKS[self.0 as usize] {
+            Some(lacks) => tensor != lacks,
+            None => true,
         }
     }
 
     /// Equality, in `const`.
     pub(super) const fn is(self, other: Role) -> bool {
-        self as u8 == other as u8
+        self.0 == other.0
     }
 }
 
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self, f)
+        f.write_str(["M", "N", "K", "L"][self.0 as usize])
+    }
+}
+
+impl fmt::Debug for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -224,7 +236,7 @@ impl Modes {
         let (one, other) = (&self.list[one], &self.list[other]);
         match one.role.is(other.role) {
             true => one.is_inside(other),
-            false => (one.role as u8) < (other.role as u8),
+            false => one.role.0 < other.role.0,
         }
     }
 

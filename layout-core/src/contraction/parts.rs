@@ -21,7 +21,7 @@ impl Notation {
     pub const fn modes(&self, layouts: [&Layout; 3]) -> Result<Modes, LayoutError> {
         let mut tensor = 0;
         while tensor < 3 {
-            tri!(check_rank(tensor, self.names(tensor), layouts[tensor]));
+            tri!(self.check_rank(tensor, layouts[tensor]));
             tensor += 1;
         }
         let mut tensors = Tensors {
@@ -49,20 +49,28 @@ impl Notation {
         }
         Ok(modes)
     }
-}
 
-const fn check_rank(tensor: usize, names: &Names, layout: &Layout) -> Result<(), LayoutError> {
-    // A sum over everything has one element, and no mode.
-    let is_scalar = names.is_empty() && layout.size() == 1;
-    if names.len() == layout.rank() || is_scalar {
-        return Ok(());
+    /// Refuses a layout of another rank than tensor A (0), B (1) or C (2) has names. One without names has one element.
+    ///
+    /// # Errors
+    /// If the rank is another one.
+    ///
+    /// # Panics
+    /// If there is no such tensor.
+    pub const fn check_rank(&self, tensor: usize, layout: &Layout) -> Result<(), LayoutError> {
+        let names = self.names(tensor);
+        // A sum over everything has one element, and no mode.
+        let is_scalar = names.is_empty() && layout.size() == 1;
+        if names.len() == layout.rank() || is_scalar {
+            return Ok(());
+        }
+        let mut text = Text::new();
+        text.str(TENSORS[tensor]).str(" has ");
+        text.number(layout.rank() as i64).str(" modes, ");
+        text.layout(layout).str(", and ").number(names.len() as i64);
+        text.str(" names; name each mode");
+        Err(LayoutError::new(ErrorKind::Mismatch, &text))
     }
-    let mut text = Text::new();
-    text.str(TENSORS[tensor]).str(" has ");
-    text.number(layout.rank() as i64).str(" modes, ");
-    text.layout(layout).str(", and ").number(names.len() as i64);
-    text.str(" names; name each mode");
-    Err(LayoutError::new(ErrorKind::Mismatch, &text))
 }
 
 /// Tensors, and what is left of their leaves when parts are cut off.
