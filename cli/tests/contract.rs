@@ -93,7 +93,7 @@ fn bad_arguments_are_refused_in_one_line() {
         ("", "MODES"),
         (
             "ij --extents i=2",
-            "no contraction of two tensors; write `ab,bc->ac`",
+            "has no `->` and no output; write `ab,bc->ac`",
         ),
         (
             "ij,jk->ik --extents i=2,j=3",

@@ -704,6 +704,7 @@ fn pages_show_what_the_command_prints() {
         "README.md",
         "docs/layouts.md",
         "docs/calculator.md",
+        "docs/contractions.md",
         "docs/tiled.md",
         "docs/sticking-points.md",
     ] {

@@ -77,6 +77,12 @@ assert.deepEqual(bad.reasons.map(({ found }) => found), [
   "a line of the box has 160 bytes, and the swizzle spans 128",
 ]);
 
+// A contraction has the layouts of its tensors.
+const scores = ask('contract("bshd,bthd->bhst", b=2, s=4, h=2, d=4, t=3)');
+assert.equal(scores.value.text.split("\n")[0], "M = s 4, N = t 3, K = d 4, L = (h 2, b 2)");
+assert.deepEqual(scores.contraction.map(({ layout }) => layout)[0], "(4,4,(2,2)):(8,_1,(4,32))");
+assert.ok(scores.contraction.every(({ cells }) => cells.texts.length > 0));
+
 // The swizzle of an access.
 const found = calculator.ask({ ask: "swizzle", expression: "a = 32:32; a", bits: 32 });
 assert.equal(found.swizzle, "Sw<5,0,5>");

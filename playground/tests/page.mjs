@@ -242,6 +242,19 @@ const tests = {
     assert.deepEqual(reasons, ["its rows are 254 bytes apart", "a line of the box has 160 bytes, and the swizzle spans 128"]);
   },
 
+  async "a contraction is drawn tensor by tensor"() {
+    await open();
+    await type('contract("bij,bkj->ik", (3,4,5):(5,15,1), (3,6,5):(5,15,1))');
+    assert.ok((await shown("result")).startsWith("M = i 4, N = k 6, K = jb 15, L = 1\nA (M,K,L) = (4,15,_1):(15,1,_0)"));
+    assert.equal(await read("document.querySelectorAll('#layout-picture svg').length"), 3);
+    await screenshot("contraction");
+    await read("document.querySelectorAll('#result button')[1].click()");
+    assert.equal(await read("byId('editor').value"), "(6,15,_1):(15,1,_0)");
+    assert.equal(await cells("layout-picture"), 90);
+    await type('contract("mk,nk->mn", m=M, n=N, k=K)');
+    assert.ok((await shown("result")).includes("\nC (M,N,L) = (M,N,_1):(N,_1,_0)"));
+  },
+
   async "the swizzle of an access is found and used"() {
     await open("#e=" + encodeURIComponent("32:32") + "&view=banks");
     assert.ok((await shown("analysis")).includes("Sw<5,0,5> no bank conflicts"));

@@ -122,6 +122,41 @@ fn a_box_of_tma_is_drawn_as_it_lies_in_shared_memory() {
 }
 
 #[test]
+fn a_contraction_has_its_tensors() {
+    let product = r#"contract("mk,nk->mn", m=8, n=6, k=4)"#;
+    let answer = ask(json!({ "ask": "answer", "expression": product, "color": "row" }));
+    assert_eq!(
+        answer["value"]["contraction"]["modes"][1]["names"], "n",
+        "{answer}"
+    );
+    let tensors = answer["contraction"].as_array().unwrap();
+    let drawn = tensors.iter().map(|it| {
+        let cells = &it["cells"];
+        json!([it["name"], it["layout"], cells["rows"], cells["columns"]])
+    });
+    assert_eq!(
+        drawn.collect::<Vec<_>>(),
+        [
+            json!(["A (M,K,L)", "(8,4,_1):(4,_1,_0)", 8, 4]),
+            json!(["B (N,K,L)", "(6,4,_1):(4,_1,_0)", 6, 4]),
+            json!(["C (M,N,L)", "(8,6,_1):(6,_1,_0)", 8, 6])
+        ]
+    );
+    assert_eq!(tensors[0]["cells"]["groups"][4], 1);
+    assert!(answer["cells"].is_null());
+
+    // A tensor that is too large says so, and the others are drawn.
+    let large = r#"contract("mk,nk->mn", m=800, n=600, k=4)"#;
+    let answer = ask(json!({ "ask": "answer", "expression": large }));
+    assert!(answer["contraction"][0]["cells"]["texts"].is_array());
+    let message = &answer["contraction"][2]["cells"]["error"]["message"];
+    assert!(
+        message.as_str().unwrap().contains("too many to draw"),
+        "{message}"
+    );
+}
+
+#[test]
 fn a_swizzle_is_found_for_an_access() {
     let answer = ask(json!({ "ask": "swizzle", "expression": "32:32", "bits": 32 }));
     assert_eq!(answer["swizzle"], "Sw<5,0,5>");

@@ -1,10 +1,8 @@
 //! A contraction in einsum's notation: its modes, their extents, and the layouts of its tensors.
 
-use cutlet_layout_core::{CAPACITY, Int, Layout};
-
-/// What a contraction is written like.
-const FORM: &str = "write `ab,bc->ac`: a letter for each mode of A, B and C";
-const TENSORS: [&str; 3] = ["A", "B", "C"];
+use cutlet_calculator::contraction;
+use cutlet_layout_core::contraction::{Notation, TENSORS};
+use cutlet_layout_core::{Int, Layout};
 
 /// `C = Σ A·B` of tensors in these layouts.
 #[derive(Clone, Debug, PartialEq)]
@@ -26,36 +24,31 @@ impl Problem {
     pub fn new(
         notation: &str,
         extents: &[(char, usize)],
-        layouts: [Option<Layout>; 3],
+        given: [Option<Layout>; 3],
     ) -> Result<Problem, String> {
-        let names = names(notation)?;
-        for ((tensor, names), layout) in TENSORS.iter().zip(&names).zip(&layouts) {
-            check(tensor, names, layout.as_ref())?;
-        }
-        let all = names.iter().flatten();
-        if let Some((other, _)) = extents
-            .iter()
-            .find(|it| !all.clone().any(|name| *name == it.0))
-        {
+        let notation = Notation::parse(notation).map_err(|error| error.to_string())?;
+        let names = [0, 1, 2].map(|tensor| letters(&notation, tensor));
+        if let Some(tensor) = names.iter().position(Vec::is_empty) {
             return Err(format!(
-                "`{notation}` has no mode {other}, and there is an extent of it; leave it out"
+                "{} has 0 modes; give it one of 1 element",
+                TENSORS[tensor]
             ));
         }
-        let mut found: Vec<(char, usize)> = Vec::new();
-        for name in all {
-            if !found.iter().any(|(known, _)| known == name) {
-                found.push((*name, extent(*name, extents, &names, &layouts)?));
-            }
-        }
-        let [a, b, c] = [0, 1, 2].map(|tensor| match layouts[tensor] {
-            Some(layout) => Ok(layout),
-            None => packed(&names[tensor], &found),
-        });
+        let extents: Vec<(char, Int)> = (extents.iter())
+            .map(|(name, extent)| (*name, Int::dynamic(*extent as i64)))
+            .collect();
+        let layouts = contraction::layouts(&notation, &extents, given);
+        let layouts = layouts.map_err(|refusal| refusal.message)?;
+        let [a, b, c] =
+            [0, 1, 2].map(|tensor| given[tensor].unwrap_or(layouts[tensor].to_dynamic()));
+        let modes = notation.modes([&a, &b, &c]);
+        modes.map_err(|error| error.to_string())?;
+        let layouts = [a, b, c];
         let problem = Problem {
-            notation: notation.chars().filter(|it| !it.is_whitespace()).collect(),
+            notation: notation.to_string(),
+            extents: extents_of(&names, &layouts),
             names,
-            extents: found,
-            layouts: [a?, b?, c?],
+            layouts,
         };
         match problem.products() {
             products if products > usize::MAX as u128 => Err(format!(
@@ -126,85 +119,22 @@ impl Problem {
     }
 }
 
-/// The names of the modes of A, B and C.
-fn names(notation: &str) -> Result<[Vec<char>; 3], String> {
-    let refused =
-        || format!("`{notation}` was asked for, which is no contraction of two tensors; {FORM}");
-    let (inputs, c) = notation.split_once("->").ok_or_else(refused)?;
-    let (a, b) = inputs.split_once(',').ok_or_else(refused)?;
-    let names = [a, b, c].map(|modes| {
-        let names = modes.chars().filter(|it| !it.is_whitespace());
-        names.collect::<Vec<char>>()
-    });
-    match names.iter().flatten().all(|name| name.is_alphabetic()) {
-        true => Ok(names),
-        false => Err(refused()),
-    }
+/// The names of a tensor's modes.
+fn letters(notation: &Notation, tensor: usize) -> Vec<char> {
+    notation.names(tensor).as_str().chars().collect()
 }
 
-/// Refuses a tensor that no layout has: one of too many modes, or of other modes than its layout.
-fn check(tensor: &str, names: &[char], layout: Option<&Layout>) -> Result<(), String> {
-    let count = names.len();
-    if count == 0 || count > CAPACITY {
-        return Err(format!(
-            "{tensor} has {count} modes; give it 1 to {CAPACITY}"
-        ));
+/// Each mode with its extent, in the order of the notation.
+fn extents_of(names: &[Vec<char>; 3], layouts: &[Layout; 3]) -> Vec<(char, usize)> {
+    let mut extents: Vec<(char, usize)> = Vec::new();
+    for (names, layout) in names.iter().zip(layouts) {
+        for (mode, name) in names.iter().enumerate() {
+            if !extents.iter().any(|(known, _)| known == name) {
+                extents.push((*name, layout.mode(mode).size() as usize));
+            }
+        }
     }
-    match layout {
-        Some(layout) if layout.rank() != count => Err(format!(
-            "{tensor} has {count} modes, and its layout {layout} has {}; write a mode for each letter",
-            layout.rank()
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// The extent of a mode: the given one, which each layout must agree with, or that of a layout.
-fn extent(
-    name: char,
-    given: &[(char, usize)],
-    names: &[Vec<char>; 3],
-    layouts: &[Option<Layout>; 3],
-) -> Result<usize, String> {
-    let given = given.iter().filter(|it| it.0 == name);
-    let mut found = given.map(|it| (it.1, "its extent".to_string()));
-    let in_layouts = names.iter().zip(layouts).zip(TENSORS);
-    let in_layouts = in_layouts.flat_map(|((names, layout), tensor)| {
-        let places = names.iter().enumerate().filter(|(_, it)| **it == name);
-        places.filter_map(move |(place, _)| {
-            let extent = layout.as_ref()?.mode(place).size() as usize;
-            Some((extent, format!("the layout of {tensor}")))
-        })
-    });
-    let all: Vec<(usize, String)> = found.by_ref().chain(in_layouts).collect();
-    let Some((extent, by)) = all.first() else {
-        return Err(format!(
-            "the mode {name} has no extent; give one, as `{name}=64`"
-        ));
-    };
-    match all.iter().find(|(other, _)| other != extent) {
-        Some((other, by_other)) => Err(format!(
-            "the mode {name} has {extent} elements by {by} and {other} by {by_other}; make them agree"
-        )),
-        None => Ok(*extent),
-    }
-}
-
-/// The layout of a packed tensor, whose last mode is innermost.
-fn packed(names: &[char], extents: &[(char, usize)]) -> Result<Layout, String> {
-    let mut modes = Vec::new();
-    let mut stride = 1i64;
-    for name in names.iter().rev() {
-        let known = extents.iter().find(|(known, _)| known == name);
-        let extent = known.map_or(1, |(_, extent)| *extent as i64);
-        let next = stride.checked_mul(extent);
-        let next =
-            next.ok_or("a tensor has more elements than 64 bits count; use smaller extents")?;
-        modes.push(Layout::leaf(Int::dynamic(extent), Int::dynamic(stride)));
-        stride = next;
-    }
-    modes.reverse();
-    Ok(Layout::concat(&modes))
+    extents
 }
 
 #[cfg(test)]
@@ -251,9 +181,9 @@ mod tests {
         let a: Option<Layout> = Some("(2,3):(3,1)".parse().unwrap());
         let all = [('i', 2), ('j', 3), ('k', 4)];
         for (notation, extents, a, why) in [
-            ("ij", &all[..], None, "no contraction of two tensors"),
-            ("ij,jk,kl->il", &all, None, "no contraction of two tensors"),
-            ("i1,1k->ik", &all, None, "no contraction of two tensors"),
+            ("ij", &all[..], None, "has no `->` and no output"),
+            ("ij,jk,kl->il", &all, None, "has 3 operands"),
+            ("i1,1k->ik", &all, None, "`1`, which is no letter"),
             (",jk->jk", &all, None, "A has 0 modes"),
             (
                 "ij,jk->ik",
@@ -278,7 +208,7 @@ mod tests {
                 "ijk,jk->i",
                 &all,
                 a,
-                "A has 3 modes, and its layout (2,3):(3,1) has 2",
+                "A has 2 modes, (2,3):(3,1), and 3 names; name each mode",
             ),
             (
                 "ij,jk->ik",
