@@ -79,7 +79,6 @@ impl TmaBox {
             found: fault.to_string(),
             fix: fault.fix(),
         }));
-        reasons.extend(tile.steps());
         let shared = in_shared_memory(&tile, &dimensions, bits, span)?;
         Ok(TmaBox {
             shape,
@@ -154,19 +153,6 @@ impl Extents {
                 .collect(),
         })
     }
-
-    /// Maps here have element strides of 1.
-    fn steps(&self) -> impl Iterator<Item = Reason> + '_ {
-        let steps = self
-            .steps
-            .iter()
-            .enumerate()
-            .filter(|(_, step)| **step != 1);
-        steps.map(|(mode, step)| Reason {
-            found: format!("the box has an element stride of {step} along mode {mode}"),
-            fix: "use element strides of 1, and a tensor with larger strides and smaller extents",
-        })
-    }
 }
 
 /// The modes of a flat layout in the order of a map's dimensions: first the one with consecutive elements.
@@ -197,6 +183,7 @@ fn shape(
         element_bytes: element_bytes as u64,
         box_rank: tile.extents.len(),
         box_extent: [1; MAX_RANK],
+        element_stride: [1; MAX_RANK],
         swizzle_bytes,
     };
     for (dimension, &mode) in dimensions.iter().enumerate().take(MAX_RANK) {
@@ -208,6 +195,10 @@ fn shape(
         if let Some(&extent) = tile.extents.get(mode) {
             let extent = unsigned(extent, "an extent")?;
             shape.box_extent[dimension] = u32::try_from(extent).unwrap_or(u32::MAX);
+        }
+        if let Some(&step) = tile.steps.get(mode) {
+            let step = unsigned(step, "an element stride")?;
+            shape.element_stride[dimension] = u32::try_from(step).unwrap_or(u32::MAX);
         }
     }
     Ok(shape)

@@ -232,14 +232,20 @@ fn boxes_of_tma_are_legal_or_say_why_not() {
         ),
         (
             "tma_box((64,64):(128,2), <32:2,8>, 32)",
-            "not legal: a tensor map of 64 × 64 elements of 4 bytes in boxes of 8 × 32\n\
+            "not legal: a tensor map of 64 × 64 elements of 4 bytes in boxes of 8 × 32 with element strides of 1 × 2\n\
              - no dimension of (64,64):(128,2) has consecutive elements; \
              TMA moves lines of consecutive elements: give one dimension the stride 1\n\
              - its rows are 8 bytes apart; TMA needs multiples of 16 bytes: use a kernel that loads without TMA, \
              or copy the tensor to aligned rows\n\
-             - the box has an element stride of 2 along mode 0; \
-             use element strides of 1, and a tensor with larger strides and smaller extents\n\
+             - the box has an element stride of 2 along dimension 0; \
+             use element strides of 1 to 8, and of 1 along dimension 0, or a tensor with larger strides\n\
              a box in shared memory: (_32,_8):(_1,_32)",
+        ),
+        // Every second row.
+        (
+            "tma_box((64,64):(64,1), <32:2,32>, 32)",
+            "legal: a tensor map of 64 × 64 elements of 4 bytes in boxes of 32 × 32 with element strides of 2 × 1\n\
+             a box in shared memory: (_32,_32):(_32,_1)",
         ),
         (
             "tma_box((2,2,2,2,2,32):(512,256,128,64,32,1), (1,1,1,1,1,32), 32)",

@@ -104,6 +104,8 @@ pub struct TensorMapSpec {
     extent: [u64; MAX_RANK],
     /// Elements from one index to the next along dimensions 1 to 4.
     stride: [u64; MAX_RANK - 1],
+    /// From one element of a box to the next along each dimension.
+    element_stride: [u32; MAX_RANK],
     promotion: L2Promotion,
 }
 
@@ -114,6 +116,7 @@ impl TensorMapSpec {
             rank: 2,
             extent: [columns, rows, 1, 1, 1],
             stride: [ld, 0, 0, 0],
+            element_stride: [1; MAX_RANK],
             promotion: L2Promotion::Bytes128,
         }
     }
@@ -159,6 +162,46 @@ impl TensorMapSpec {
             rank: rank + 1,
             extent,
             stride,
+            ..self
+        }
+    }
+
+    /// The same tensor, of which boxes take every `stride`th element along a dimension: CUDA's `elementStrides`. The
+    /// dimension is counted from the innermost, along which boxes take all elements. The coordinate of a box stays that
+    /// of its first element. Elements before and after the tensor load as zero here, too.
+    ///
+    /// ```
+    /// # fn main() -> cutlet_host::Result<()> {
+    /// use cutlet_device::tma::TmaBox;
+    /// use cutlet_host::{Device, TensorMapSpec};
+    ///
+    /// let stream = Device::cpu().stream()?;
+    /// let image = stream.zeroed::<f32>(100 * 200 * 32)?;
+    /// // Every second pixel of every third line, in boxes of 4 lines with 8 pixels of 32 channels.
+    /// let spec = TensorMapSpec::rows(200, 32, 32)
+    ///     .stacked(100, 200 * 32)
+    ///     .element_stride(1, 2)
+    ///     .element_stride(2, 3);
+    /// let boxes = TmaBox { extent: [32, 8, 4], swizzle_bytes: 128 };
+    /// let map = spec.encode(&image, boxes)?;
+    /// # let _ = map;
+    ///
+    /// let error = spec.element_stride(2, 9).encode(&image, boxes).unwrap_err();
+    /// assert!(error.to_string().contains("an element stride of 9 along dimension 2"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Panics
+    /// If TMA has no such dimension: there are 5.
+    pub const fn element_stride(self, dimension: usize, stride: u32) -> Self {
+        assert!(
+            dimension < MAX_RANK,
+            "element_stride: a tensor map has dimensions 0 to 4"
+        );
+        let mut element_stride = self.element_stride;
+        element_stride[dimension] = stride;
+        TensorMapSpec {
+            element_stride,
             ..self
         }
     }
@@ -216,6 +259,7 @@ impl TensorMapSpec {
             element_bytes,
             box_rank: R,
             box_extent,
+            element_stride: self.element_stride,
             swizzle_bytes: tile.swizzle_bytes,
         }
     }
@@ -242,6 +286,7 @@ fn encode_for_cpu<T: TensorMapElement>(view: &View<'_, T>, shape: &TensorMapShap
         extent: shape.extent,
         stride: shape.stride.map(|stride| stride * shape.element_bytes),
         box_extent: shape.box_extent,
+        element_stride: shape.element_stride.map(|stride| stride as u8),
         span: shape.swizzle_bytes,
     };
     TensorMap::from_words(model.encode())
@@ -265,6 +310,9 @@ fn encode_for_gpu<T: TensorMapElement>(
         L2Promotion::Bytes128 => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
         L2Promotion::Bytes256 => CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
     };
+    // The driver counts the elements that a box steps over, too.
+    let box_extent: [u32; MAX_RANK] =
+        std::array::from_fn(|d| shape.box_extent[d] * shape.element_stride[d]);
     let mut map = CUtensorMap { opaque: [0; 16] };
     // SAFETY: the arrays have `rank` extents and strides or more. The driver writes one map, and does not
     // access the tensor.
@@ -276,8 +324,8 @@ fn encode_for_gpu<T: TensorMapElement>(
             std::ptr::with_exposed_provenance_mut(view.address() as usize),
             shape.extent.as_ptr(),
             strides.as_ptr(),
-            shape.box_extent.as_ptr(),
-            [1; MAX_RANK].as_ptr(),
+            box_extent.as_ptr(),
+            shape.element_stride.as_ptr(),
             CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
             swizzle,
             promotion,

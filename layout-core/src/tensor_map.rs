@@ -15,6 +15,7 @@ use core::fmt;
 ///     element_bytes: 2,
 ///     box_rank: 2,
 ///     box_extent: [32, 8, 1, 1, 1],
+///     element_stride: [1; 5],
 ///     swizzle_bytes: 64,
 /// };
 /// assert_eq!(shape.to_string(), "a tensor map of 100 × 60 elements of 2 bytes in boxes of 8 × 32");
@@ -37,9 +38,15 @@ pub struct TensorMapShape {
     pub box_rank: usize,
     /// Elements of a box along each dimension, innermost first; 1 beyond its rank.
     pub box_extent: [u32; Self::MAX_RANK],
+    /// From one element of a box to the next, in elements of the tensor: 1 to take all of them. The box's lines are of
+    /// consecutive elements, so along dimension 0 it is 1.
+    pub element_stride: [u32; Self::MAX_RANK],
     /// The swizzle span in bytes; 16 is no swizzle.
     pub swizzle_bytes: u32,
 }
+
+/// The most elements of a tensor between two of a box, and one of them.
+const MAX_ELEMENT_STRIDE: u32 = 8;
 
 /// The shared memory that a block of a GPU with TMA can have, in bytes.
 const SHARED_BYTES: u64 = 227 * 1024;
@@ -56,6 +63,7 @@ impl TensorMapShape {
             .chain(of_memory)
             .chain(self.strides())
             .chain(self.box_extents())
+            .chain(self.element_strides())
             .chain(self.line())
             .chain(self.box_bytes())
     }
@@ -96,10 +104,22 @@ impl TensorMapShape {
     }
 
     fn box_extents(&self) -> impl Iterator<Item = TensorMapFault> + '_ {
-        let extents = self.box_extent.iter().enumerate();
-        extents
-            .filter(|(_, extent)| !(1..=256).contains(*extent))
-            .map(|(dimension, &extent)| TensorMapFault::BoxExtent { dimension, extent })
+        let dimensions = self.box_extent.iter().zip(self.element_stride);
+        let extents = dimensions.map(|(extent, stride)| extent.saturating_mul(stride.max(1)));
+        (extents.enumerate())
+            .filter(|(_, extent)| !(1..=256).contains(extent))
+            .map(|(dimension, extent)| TensorMapFault::BoxExtent { dimension, extent })
+    }
+
+    fn element_strides(&self) -> impl Iterator<Item = TensorMapFault> + '_ {
+        let most = |dimension| match dimension {
+            0 => 1,
+            _ => MAX_ELEMENT_STRIDE,
+        };
+        let strides = self.element_stride.iter().enumerate();
+        strides
+            .filter(move |&(dimension, stride)| !(1..=most(dimension)).contains(stride))
+            .map(|(dimension, &stride)| TensorMapFault::ElementStride { dimension, stride })
     }
 
     fn line(&self) -> Option<TensorMapFault> {
@@ -129,7 +149,12 @@ impl fmt::Display for TensorMapShape {
         f.write_str("a tensor map of ")?;
         outermost_first(f, &self.extent, self.rank)?;
         write!(f, " elements of {} bytes in boxes of ", self.element_bytes)?;
-        outermost_first(f, &self.box_extent, self.box_rank)
+        outermost_first(f, &self.box_extent, self.box_rank)?;
+        if self.element_stride != [1; Self::MAX_RANK] {
+            f.write_str(" with element strides of ")?;
+            outermost_first(f, &self.element_stride, self.box_rank)?;
+        }
+        Ok(())
     }
 }
 
@@ -189,8 +214,15 @@ pub enum TensorMapFault {
     BoxExtent {
         /// The dimension, from the innermost.
         dimension: usize,
-        /// Elements of the box.
+        /// Elements of the box, and those between them.
         extent: u32,
+    },
+    /// A box does not take every 1st to 8th element along a dimension, or not every element of its lines.
+    ElementStride {
+        /// The dimension, from the innermost.
+        dimension: usize,
+        /// From one element of the box to the next.
+        stride: u32,
     },
     /// A line of the box does not fit the swizzle span.
     Line {
@@ -230,6 +262,9 @@ impl TensorMapFault {
             Self::Address { .. } | Self::Stride { .. } => ALIGN,
             Self::BoxExtent { .. } => {
                 "use boxes of 1 to 256 elements in each direction, several for a larger tile"
+            }
+            Self::ElementStride { .. } => {
+                "use element strides of 1 to 8, and of 1 along dimension 0, or a tensor with larger strides"
             }
             Self::Line { .. } => {
                 "use lines of a multiple of 16 bytes, or of 32, 64 or 128 with a swizzle of that span"
@@ -273,6 +308,10 @@ impl fmt::Display for TensorMapFault {
                     "the box has {extent} elements along dimension {dimension}"
                 )
             }
+            Self::ElementStride { dimension, stride } => write!(
+                f,
+                "the box has an element stride of {stride} along dimension {dimension}"
+            ),
             Self::Line { bytes, span: 16 } => write!(f, "a line of the box has {bytes} bytes"),
             Self::Line { bytes, span } => {
                 write!(

@@ -10,6 +10,7 @@ const GOOD: TensorMapShape = TensorMapShape {
     element_bytes: 2,
     box_rank: 2,
     box_extent: [64, 64, 1, 1, 1],
+    element_stride: [1; 5],
     swizzle_bytes: 128,
 };
 
@@ -82,6 +83,38 @@ fn a_box_fits_into_shared_memory() {
     assert!(
         huge.faults(0, u64::MAX)
             .any(|it| it == TensorMapFault::BoxBytes { bytes: u64::MAX })
+    );
+}
+
+#[test]
+fn a_box_takes_every_first_to_eighth_element() {
+    let every = |stride: u32, rows: u32| TensorMapShape {
+        box_extent: [64, rows, 1, 1, 1],
+        element_stride: [1, stride, 1, 1, 1],
+        ..GOOD
+    };
+    for (stride, rows) in [(1, 256), (2, 128), (8, 32)] {
+        assert!(faults(&every(stride, rows)).is_empty(), "{stride}, {rows}");
+    }
+    assert_eq!(
+        faults(&every(2, 129)),
+        ["the box has 258 elements along dimension 1"]
+    );
+    for stride in [0, 9] {
+        let found = format!("the box has an element stride of {stride} along dimension 1");
+        assert_eq!(faults(&every(stride, 8)), [found]);
+    }
+    let of_lines = TensorMapShape {
+        element_stride: [2, 1, 1, 1, 1],
+        ..GOOD
+    };
+    assert_eq!(
+        faults(&of_lines),
+        ["the box has an element stride of 2 along dimension 0"]
+    );
+    assert_eq!(
+        every(2, 8).to_string(),
+        "a tensor map of 64 × 128 elements of 2 bytes in boxes of 8 × 64 with element strides of 2 × 1"
     );
 }
 

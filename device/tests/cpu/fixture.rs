@@ -162,6 +162,7 @@ impl<T: Element> Matrix<T> {
             extent: [self.columns as u64, self.rows as u64, 1, 1, 1],
             stride: [(self.columns * size_of::<T>()) as u64, 0, 0, 0],
             box_extent: [boxes.extent[0], boxes.extent[1], 1, 1, 1],
+            element_stride: [1; 5],
             span: boxes.swizzle_bytes,
         };
         TensorMap::from_words(model.encode())

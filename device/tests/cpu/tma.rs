@@ -70,6 +70,7 @@ fn stores_fill_rows_up_to_16_bytes() {
         extent: [columns as u64, rows as u64, 1, 1, 1],
         stride: [4 * ld as u64, 0, 0, 0],
         box_extent: [8, 8, 1, 1, 1],
+        element_stride: [1; 5],
         span: 32,
     };
     let map = TensorMap::from_words(model.encode());

@@ -19,7 +19,7 @@ pub(super) struct Line {
 impl Line {
     /// The part of the line that is inside a tensor whose lines have `extent` elements, counted from the box's edge.
     pub fn columns(&self, map: &TensorMapModel, extent: i64) -> Range<u32> {
-        inside(self.first, map.box_extent[0], extent)
+        inside(self.first, map.box_extent[0], 1, extent)
     }
 
     /// The host address of element `x` of the line, which is inside the tensor.
@@ -29,18 +29,23 @@ impl Line {
     }
 }
 
-/// The part of a box's `count` elements from coordinate `first` on that is in `0 .. extent`.
-fn inside(first: i64, count: u32, extent: i64) -> Range<u32> {
-    let start = (-first).clamp(0, i64::from(count));
-    let end = (extent - first).clamp(0, i64::from(count));
-    start as u32..end as u32
+/// The part of a box's `count` elements, from coordinate `first` on and `stride` apart, that is in `0 .. extent`.
+fn inside(first: i64, count: u32, stride: u8, extent: i64) -> Range<u32> {
+    // The number of elements before `coordinate`.
+    let before = |coordinate: i64| {
+        let distance = (coordinate - first).max(0) as u64;
+        distance.div_ceil(stride.into()).min(count.into()) as u32
+    };
+    before(0)..before(extent)
 }
 
 /// The lines of the box at `at`, innermost coordinate first, that are inside the tensor along the other dimensions.
 pub(super) fn lines(map: &TensorMapModel, at: &[i32]) -> impl Iterator<Item = Line> {
     let first: [i64; MAX_RANK] = std::array::from_fn(|d| at.get(d).copied().unwrap_or(0).into());
-    let ranges: [Range<u32>; MAX_RANK] =
-        std::array::from_fn(|d| inside(first[d], map.box_extent[d], map.extent[d] as i64));
+    let ranges: [Range<u32>; MAX_RANK] = std::array::from_fn(|d| {
+        let (count, stride) = (map.box_extent[d], map.element_stride[d]);
+        inside(first[d], count, stride, map.extent[d] as i64)
+    });
     let count = ranges[1..].iter().map(|range| range.len() as u64).product();
     (0..count).map(move |nth| {
         let mut rest = nth;
@@ -56,7 +61,7 @@ pub(super) fn lines(map: &TensorMapModel, at: &[i32]) -> impl Iterator<Item = Li
             // Below the box's extent along the dimension.
             let y = range.start + (rest % range.len() as u64) as u32;
             rest /= range.len() as u64;
-            let coordinate = (first[d] + i64::from(y)) as u64;
+            let coordinate = (first[d] + i64::from(y) * i64::from(map.element_stride[d])) as u64;
             line.start += coordinate * map.stride[d - 1];
             line.first_in_box += y * elements;
             line.is_last &= coordinate == map.extent[d] - 1;

@@ -21,6 +21,8 @@ pub struct TensorMapModel {
     pub stride: [u64; MAX_RANK - 1],
     /// Elements of a box along each dimension; 1 beyond the rank.
     pub box_extent: [u32; MAX_RANK],
+    /// From one element of a box to the next, in elements of the tensor: 1 to 8, and 1 along the innermost dimension.
+    pub element_stride: [u8; MAX_RANK],
     /// Span of the swizzle in bytes; 16 for no swizzle.
     pub span: u32,
 }
@@ -36,6 +38,8 @@ impl TensorMapModel {
         words[8..12].copy_from_slice(&self.stride);
         let [x, y, z, u, v] = self.box_extent.map(u64::from);
         words[12..15].copy_from_slice(&[x << 32 | y, z << 32 | u, v << 32 | u64::from(self.span)]);
+        let [a, b, c, d, e] = self.element_stride;
+        words[15] = u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]);
         words
     }
 
@@ -57,7 +61,7 @@ impl TensorMapModel {
             xy,
             zu,
             v_span,
-            _,
+            element_strides,
         ] = *words
         else {
             return None;
@@ -66,6 +70,7 @@ impl TensorMapModel {
         let halves = |word: u64| [(word >> 32) as u32, word as u32];
         let ([element_bytes, rank], [v, span]) = (halves(kind), halves(v_span));
         let ([x, y], [z, u]) = (halves(xy), halves(zu));
+        let [a, b, c, d, e, ..] = element_strides.to_le_bytes();
         Some(Self {
             address,
             element_bytes,
@@ -73,6 +78,7 @@ impl TensorMapModel {
             extent: [e0, e1, e2, e3, e4],
             stride: [s1, s2, s3, s4],
             box_extent: [x, y, z, u, v],
+            element_stride: [a, b, c, d, e],
             span,
         })
     }

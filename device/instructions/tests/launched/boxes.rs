@@ -12,6 +12,8 @@ use crate::devices;
 struct Shape {
     extent: [usize; 5],
     stride: [usize; 5],
+    /// From one element of a loaded box to the next. Stored boxes take all.
+    every: [usize; 5],
 }
 
 impl Shape {
@@ -104,7 +106,10 @@ fn check<const R: usize>(
         extent: std::array::from_fn::<u32, R, _>(|d| BOX[d]),
         swizzle_bytes: 16,
     };
-    let from = shape.spec(R).encode(&on_source, boxes)?;
+    let from = (1..R).fold(shape.spec(R), |spec, d| {
+        spec.element_stride(d, shape.every[d] as u32)
+    });
+    let from = from.encode(&on_source, boxes)?;
     let elements = box_offsets(R).count();
     for _ in 0..60 {
         let (from_at, to_at) = (
@@ -124,7 +129,10 @@ fn check<const R: usize>(
         let (seen, target) = (stream.download(&seen)?, stream.download(&on_target)?);
         let mut expected = vec![f32::NAN; shape.len()];
         for (nth, offset) in box_offsets(R).enumerate() {
-            let value = shape.index(sum(from_at, offset)).map_or(0.0, |i| source[i]);
+            let from_offset = std::array::from_fn(|d| offset[d] * shape.every[d] as i32);
+            let value = shape
+                .index(sum(from_at, from_offset))
+                .map_or(0.0, |i| source[i]);
             assert_eq!(seen[nth], value, "{offset:?} of the box at {from_at:?}");
             if let Some(i) = shape.index(sum(to_at, offset)) {
                 expected[i] = value;
@@ -152,6 +160,7 @@ fn boxes_of_rank_4_are_copied() -> Result<()> {
     let shape = Shape {
         extent: [13, 7, 5, 4, 1],
         stride: STRIDE,
+        every: [1, 2, 3, 1, 1],
     };
     for device in devices() {
         let function = device.load(&PTX, &copy_of_rank_4)?;
@@ -172,6 +181,7 @@ fn boxes_of_rank_5_are_copied() -> Result<()> {
     let shape = Shape {
         extent: [13, 7, 5, 4, 3],
         stride: STRIDE,
+        every: [1, 1, 1, 2, 8],
     };
     for device in devices() {
         let function = device.load(&PTX, &copy_of_rank_5)?;
