@@ -297,6 +297,26 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         barrier: Mbarrier,
         options: LoadOptions,
     ) {
+        let from = |mn| move |k| Self::innermost_first(at, [mn, k]);
+        // SAFETY: as promised by the caller.
+        unsafe { self.load_boxes((blocks, block, nth), map, from, (barrier, options)) };
+    }
+
+    /// [`load_multicast`](Self::load_multicast) of boxes whose coordinates, innermost first, are `from(mn)(k)` for their
+    /// first (mn, k) in the tile. `share` is the number of blocks, the block's index, and the tile's.
+    ///
+    /// # Safety
+    /// As [`load_multicast`](Self::load_multicast).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(crate) unsafe fn load_boxes<const R: usize, K: Fn(i32) -> [i32; R]>(
+        self,
+        share: (usize, u32, u32),
+        map: &TensorMap,
+        from: impl Fn(i32) -> K,
+        (barrier, options): (Mbarrier, LoadOptions),
+    ) {
+        let (blocks, block, nth) = share;
         let (part, rows) = if Self::multicast_parts(blocks) == blocks {
             (block, L::MN >> blocks.trailing_zeros())
         } else if nth & (blocks as u32 - 1) == block {
@@ -304,7 +324,7 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         } else {
             return;
         };
-        self.for_each_box(part, rows, at, |at, shared| {
+        self.for_each_box(part, rows, from, |at, shared| {
             // SAFETY: as promised by the caller.
             unsafe { tma_load(map, at, shared, barrier, options) };
         });
@@ -335,35 +355,60 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         map: &TensorMap,
         at: [i32; R],
     ) {
+        let to = |mn| move |k| Self::innermost_first(at, [mn, k]);
+        // SAFETY: as promised by the caller.
+        unsafe { self.store_boxes::<PARTS, R, _>(part.index(), map, to) };
+    }
+
+    /// [`store_part`](Self::store_part) of boxes whose coordinates, innermost first, are `to(mn)(k)` for their first
+    /// (mn, k) in the tile.
+    ///
+    /// # Safety
+    /// As [`store_part`](Self::store_part).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub(crate) unsafe fn store_boxes<const PARTS: usize, const R: usize, K: Fn(i32) -> [i32; R]>(
+        self,
+        part: u32,
+        map: &TensorMap,
+        to: impl Fn(i32) -> K,
+    ) {
         const {
             Self::tile_box(PARTS);
         }
-        self.for_each_box(part.index(), L::MN / PARTS, at, |at, shared| {
+        self.for_each_box(part, L::MN / PARTS, to, |at, shared| {
             // SAFETY: as promised by the caller.
             unsafe { tma_store(map, at, shared) };
         });
     }
 
-    /// Calls `each` with the coordinate, innermost first, and the shared memory of every box of a part of the tile. Each
-    /// part has `rows` rows.
+    /// The coordinate, innermost first, of (mn, k) in a tile at the coordinate `at`, which begins with (mn, k).
     #[inline(always)]
-    fn for_each_box<const R: usize>(
+    fn innermost_first<const R: usize>(at: [i32; R], [mn, k]: [i32; 2]) -> [i32; R] {
+        let (mn, k) = (at[0] + mn, at[1] + k);
+        let mut coordinate = at;
+        [coordinate[0], coordinate[1]] = if L::IS_K_MAJOR { [k, mn] } else { [mn, k] };
+        coordinate
+    }
+
+    /// Calls `each` with the coordinate and the shared memory of every box of a part of the tile. Each part has `rows`
+    /// rows. The coordinate is `at(mn)(k)` for the first (mn, k) of the box.
+    #[inline(always)]
+    fn for_each_box<const R: usize, K: Fn(i32) -> [i32; R]>(
         self,
         part: u32,
         rows: usize,
-        at: [i32; R],
+        at: impl Fn(i32) -> K,
         mut each: impl FnMut([i32; R], Shared<T>),
     ) {
         let (line, rows) = (Self::LINE as i32, rows as i32);
         let part = part as i32;
-        let mut coordinate = at;
         if L::IS_K_MAJOR {
+            let at = at(part * rows);
             let mut block = 0;
             while block < (L::K / Self::LINE) as i32 {
-                coordinate[0] = at[1] + block * line;
-                coordinate[1] = at[0] + part * rows;
                 let index = block * L::MN as i32 * line + part * rows * line;
-                each(coordinate, self.start().offset(index as i64));
+                each(at(block * line), self.start().offset(index as i64));
                 block += 1;
             }
         } else {
@@ -371,10 +416,8 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
             let mut block = 0;
             while block < blocks {
                 let nth = part * blocks + block;
-                coordinate[0] = at[0] + nth * line;
-                coordinate[1] = at[1];
                 let index = nth * L::K as i32 * line;
-                each(coordinate, self.start().offset(index as i64));
+                each(at(nth * line)(0), self.start().offset(index as i64));
                 block += 1;
             }
         }

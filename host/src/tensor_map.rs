@@ -1,5 +1,7 @@
 //! Tensor maps: descriptions of tensors in buffers, for TMA.
 
+mod matrix;
+
 use cudarc::driver::sys::{
     self, CUtensorMap, CUtensorMapDataType, CUtensorMapFloatOOBfill, CUtensorMapInterleave,
     CUtensorMapL2promotion, CUtensorMapSwizzle,

@@ -1,7 +1,10 @@
 //! Tensor maps: a kernel that copies matrices through them, and tensors that TMA cannot move.
 
+use cutlet_device::tile::KMajorTile;
+use cutlet_device::tiled::TmaTensor;
 use cutlet_device::tma::{TensorMap, TmaBox};
 use cutlet_host::{Device, Error, L2Promotion, Result, TensorMapSpec};
+use cutlet_layout_core::{CoordinateLayout, Layout, layout};
 
 mod kernels {
     use cutlet_device::mbarrier::Mbarrier;
@@ -176,6 +179,50 @@ fn tensors_of_rank_4_and_5_are_checked_in_every_dimension() -> Result<()> {
     says(
         whole.encode(&buffer, large),
         &["a box has 1280000 bytes", "227 KiB"],
+    );
+    Ok(())
+}
+
+#[test]
+fn the_box_of_a_matrix_is_where_its_first_rows_and_columns_are() -> Result<()> {
+    type Tile = KMajorTile<u16, 64, 64>;
+    let stream = Device::cpu().stream()?;
+    let buffer = stream.zeroed::<u16>(64 * 20 * 10 * 3)?;
+    let image = TensorMapSpec::packed(&[64, 20, 10, 3]);
+    let tensor = |matrix: &Layout| -> Result<TmaTensor<4, 6, 1>> {
+        image.encode_tensor(&buffer, matrix, [0, -1, 0, 0], Tile::tile_box(1))
+    };
+    // Every second pixel of every third line, in tiles of 8×4 pixels of two images.
+    let pixels = layout!((((8, 4, 2), (2, 1, 2)), 64):(((2@1, 3@2, 1@3), (16@1, 12@2, 2@3)), 1@0));
+    let boxes = TmaBox {
+        extent: [64, 8, 4, 2],
+        swizzle_bytes: 128,
+    };
+    let map = (image.element_stride(1, 2).element_stride(2, 3)).encode(&buffer, boxes)?;
+    let expected = TmaTensor::new(map, CoordinateLayout::new(&pixels, [0, -1, 0, 0]));
+    assert_eq!(tensor(&pixels)?, expected);
+
+    let refused = [
+        // Lines before pixels.
+        layout!((((4, 8, 2), (2, 1, 2)), 64):(((3@2, 2@1, 1@3), (12@2, 16@1, 2@3)), 1@0)),
+        // Half a tile, and tiles that go on elsewhere.
+        layout!((((8, 4, 1), (2, 1, 3)), 64):(((2@1, 3@2, 1@3), (16@1, 12@2, 1@3)), 1@0)),
+        // Lines of 24 pixels, of which tiles are no part.
+        layout!((((24, 1, 4), (1, 1, 1)), 64):(((1@1, 1@2, 1@3), (1@1, 1@2, 1@3)), 1@0)),
+    ];
+    for matrix in &refused {
+        let error = tensor(matrix)
+            .expect_err("this must be refused")
+            .to_string();
+        assert!(error.contains("no box of the tensor"), "{error}");
+    }
+    let flat = TensorMapSpec::packed(&[64, 20, 30]);
+    let error = flat.encode_tensor::<_, 4, 6, 1>(&buffer, &pixels, [0; 4], Tile::tile_box(1));
+    assert!(
+        error
+            .unwrap_err()
+            .to_string()
+            .contains("a tensor of rank 3")
     );
     Ok(())
 }

@@ -20,6 +20,7 @@ mod composed;
 mod composition;
 pub mod contraction;
 mod coordinate;
+mod coordinate_layout;
 mod coverage;
 mod divide;
 mod divisor;
@@ -118,6 +119,7 @@ pub use slice::{dice, slice, slice_and_offset, try_dice, try_slice, try_slice_an
 pub use swizzle::Swizzle;
 pub use tiler::{Tiler, TilerKind};
 
+pub use coordinate_layout::CoordinateLayout;
 pub use coverage::{assert_covers, covers_exactly};
 pub use divisor::{Divide, Divisor};
 #[cfg(not(target_arch = "nvptx64"))]

@@ -55,10 +55,10 @@ pub struct TmaTile<'a, Tile> {
 /// A load by TMA, whose bytes count at a barrier.
 #[derive(Clone, Copy, Debug)]
 pub struct TmaLoad {
-    barrier: Mbarrier,
-    options: LoadOptions,
-    blocks: usize,
-    block: u32,
+    pub(super) barrier: Mbarrier,
+    pub(super) options: LoadOptions,
+    pub(super) blocks: usize,
+    pub(super) block: u32,
 }
 
 impl TmaLoad {
@@ -112,13 +112,13 @@ impl TmaStore {
 
 /// The store of a part of a tile: see [`TmaStore::part`].
 #[derive(Clone, Copy, Debug)]
-pub struct TmaStorePart<const PARTS: usize>(u32);
+pub struct TmaStorePart<const PARTS: usize>(pub(super) u32);
 
 /// An instruction of TMA that copies a tile `From` somewhere `To` somewhere.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` does not copy from `{From}` to `{To}`",
-    note = "`TmaLoad` copies from a `TmaTile` to a `SharedTile`, and `TmaStore` from a `SharedTile` to a `TmaTile`; \
-            both have the same extents, and the tile in shared memory an `OperandLayout`"
+    note = "`TmaLoad` copies from a `TmaTile` to a `SharedTile`, and `TmaStore` from a `SharedTile` to a `TmaTile`, \
+            or a `TmaTensorTile`; both have the same extents, and the tile in shared memory an `OperandLayout`"
 )]
 pub trait TmaCopy<From, To>: Copy {
     /// See [`copy_tile`].
@@ -243,6 +243,7 @@ where
 /// The map must have been made for the boxes of the tile in shared memory: [`tile_box`](SharedTile::tile_box)`(1)`.
 ///
 /// - A load's tile must not be used before the barrier's phase has ended.
+/// - A [`TmaTensor`](super::TmaTensor) must be a `#[grid_constant]` parameter on a GPU, and its tensor must exist.
 /// - Before a store, the threads that wrote the tile call [`fence_async_shared`](crate::fence_async_shared) and meet
 ///   this thread at a barrier. The tile must not change before
 ///   [`tma_store_wait_read`](crate::tma::tma_store_wait_read). No other thread may use the matrix's elements, or

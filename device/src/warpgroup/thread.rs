@@ -72,6 +72,18 @@ impl<const COUNT: u32> ThreadOfWarpgroups<COUNT> {
     pub const fn new(warpgroup: WarpgroupIdx, thread: WarpgroupThread) -> Self {
         Self { warpgroup, thread }
     }
+
+    /// The index of the warpgroup among those of the product.
+    #[inline(always)]
+    pub(crate) const fn warpgroup_idx(self) -> WarpgroupIdx {
+        self.warpgroup
+    }
+
+    /// The thread's index in its warpgroup.
+    #[inline(always)]
+    pub(crate) const fn in_warpgroup(self) -> WarpgroupThread {
+        self.thread
+    }
 }
 
 impl<const COUNT: u32> ThreadIndex for ThreadOfWarpgroups<COUNT> {

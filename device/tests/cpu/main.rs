@@ -15,6 +15,7 @@ mod tiled_registers;
 mod tiled_store;
 mod tiled_tma;
 mod tma;
+mod tma_tensor;
 mod too_early;
 
 mod sm80 {
