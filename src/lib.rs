@@ -102,6 +102,7 @@ pages! {
     Guide: "../docs/README.md";
     ComingFrom: "../docs/coming-from.md";
     Contractions: "../docs/contractions.md";
+    Convolution: "../docs/convolution.md";
     Debugging: "../docs/debugging.md";
     FirstLayouts: "../docs/first-layouts.md";
     GemmAndGather: "../docs/gemm-and-gather.md";

@@ -153,25 +153,30 @@ mod tests {
         );
     }
 
-    /// The page shows parts of the steps' files, which are compiled and tested there.
+    /// The pages show parts of examples' files, which are compiled and tested there.
     #[test]
-    fn what_the_page_shows_of_the_steps_is_in_their_files() {
+    fn what_pages_show_of_examples_is_in_their_files() {
+        check_shown("gemm-in-nine-steps.md", "gemm-steps", 10);
+        check_shown("convolution.md", "10_convolution", 2);
+    }
+
+    /// Compares the blocks of a page that are not compiled with the files of an example. There are at least so many.
+    fn check_shown(page: &str, example: &str, least: usize) {
         let lines = |text: &str| -> String {
             let lines = text.lines().map(|line| format!("{}\n", line.trim()));
             format!("\n{}", lines.collect::<String>())
         };
-        let folder = root().join("examples/gemm-steps/src");
+        let folder = root().join("examples").join(example).join("src");
         let sources: Vec<String> = (files(&folder).unwrap().iter())
             .map(|file| lines(&std::fs::read_to_string(folder.join(file)).unwrap()))
             .collect();
         let pages = pages().unwrap();
-        let page = &pages[Path::new("gemm-in-nine-steps.md")];
-        let blocks = page.split("```rust,ignore\n").skip(1);
-        assert!(blocks.clone().count() > 9);
+        let blocks = pages[Path::new(page)].split("```rust,ignore\n").skip(1);
+        assert!(blocks.clone().count() >= least);
         for block in blocks {
             let shown = lines(block.split("```").next().unwrap());
             let found = sources.iter().any(|source| source.contains(&shown));
-            assert!(found, "in no file of examples/gemm-steps:{shown}");
+            assert!(found, "in no file of examples/{example}:{shown}");
         }
     }
 }

@@ -19,16 +19,13 @@ type Mma = TiledMma<Wgmma<256, bf16>, L!((2, 1):(1, 0))>;
 type Ring<const ROWS: usize> =
     TileRing<bf16, OperandLayout<bf16, KMajor, ROWS, 64, 128>, SwizzleSpan<bf16, 128>, Stages<3>>;
 type Barriers = Pipeline<Stages<3>, Cluster<2, 1>>;
-/// Tiles of A, of B and of C: their extents, and how they lie in shared memory.
-type ShapeA = L!((128, 64):(1@0, 1@1));
-type ShapeB = L!((256, 64):(1@0, 1@1));
-type ShapeC = L!((128, 256):(1@0, 1@1));
+/// Tiles in shared memory: of A, of B and of C.
 pub type TileA = KMajorTile<bf16, 128, 64>;
 pub type TileB = KMajorTile<bf16, 256, 64>;
 pub type TileC = KMajorTile<bf16, 128, 256>;
 
-/// C = A·B, by as many clusters as there are. A is ((q, p, n), (c, s, r)), B is (k, (c, tap)), and C is ((q, p, n), k). Of
-/// q, p and n, the pixels of a tile are a leaf, and the tiles are one.
+/// C = A·B, by any number of clusters. A is ((q, p, n), (c, s, r)), B is (k, (c, tap)), and C is ((q, p, n), k). Each of q,
+/// p and n has two leaves: the pixels of a tile, and the tiles.
 ///
 /// # Safety
 /// The tensors exist. Their boxes are those of [`TileA`], a half of [`TileB`] and a half of [`TileC`].
@@ -57,8 +54,8 @@ pub unsafe fn convolution(
             let (mut producer, rank) = (pipeline.producer(), cluster_rank().get());
             for tile in tiles {
                 for k_tile in 0..k_tiles {
-                    let a = a.local_tile::<ShapeA>((tile.row, k_tile));
-                    let b = b.local_tile::<ShapeB>((tile.column, k_tile));
+                    let a = a.local_tile::<L!((128, 64):(1@0, 1@1))>((tile.row, k_tile));
+                    let b = b.local_tile::<L!((256, 64):(1@0, 1@1))>((tile.column, k_tile));
                     let filling = producer.acquire(TileA::BYTES + TileB::BYTES);
                     let (stage, load) = (filling.stage(), TmaLoad::with(filling.barrier()));
                     // SAFETY: the launcher promises the tensors, and the stage is empty in both blocks.
@@ -80,10 +77,8 @@ pub unsafe fn convolution(
     for tile in tiles {
         let new = Accumulator::new_array::<1>();
         let sums = gemm_stages(mma, new, (ring_a, ring_b), &mut stages, k_tiles);
-        let (store, c) = (
-            TmaStore::part::<2>(consumer),
-            c.local_tile::<ShapeC>((tile.row, tile.column)),
-        );
+        let store = TmaStore::part::<2>(consumer);
+        let c = c.local_tile::<L!((128, 256):(1@0, 1@1))>((tile.row, tile.column));
         // SAFETY: the launcher promises the tensor, and each consumer stores its own rows.
         unsafe { store_c_tile(store, mma, &sums, tile_c, c) };
     }
