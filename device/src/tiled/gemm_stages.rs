@@ -22,10 +22,8 @@ use crate::warpgroup::ThreadOfWarpgroups;
 pub fn gemm_stages<I, W, A, B, ZA, ZB, S, C, Tile, const ATOMS: usize, const WARPGROUPS: u32>(
     mma: ThreadMma<TiledMma<I, W>, ThreadOfWarpgroups<WARPGROUPS>>,
     accumulators: [Accumulator<I>; ATOMS],
-    (ring_a, ring_b): (
-        TileRing<<I as MmaInstruction>::A, A, ZA, S>,
-        TileRing<<I as MmaInstruction>::B, B, ZB, S>,
-    ),
+    ring_a: TileRing<<I as MmaInstruction>::A, A, ZA, S>,
+    ring_b: TileRing<<I as MmaInstruction>::B, B, ZB, S>,
     stages: &mut Consumer<S, C>,
     k_tiles: u32,
 ) -> FragmentC<I, W, InOrder, Tile>

@@ -24,7 +24,7 @@ impl<I: Mma, W: Arrangement, S> TileOfC<I, W> for S where
 }
 
 /// A thread's values of an M×N tile of C.
-type Values<V, I, W, P, S> =
+pub(super) type Values<V, I, W, P, S> =
     Fragment<V, PartitionValues<TiledMma<I, W, P>, OperandC, <S as Tiled>::Tile>>;
 
 /// A value that is stored as a `T`: itself, or an `f32` that is rounded to a 16-bit float.

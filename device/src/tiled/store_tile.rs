@@ -1,10 +1,10 @@
 //! Accumulators that TMA stores, from a tile in shared memory.
 
 use cutlet_layout_core::{
-    Arrangement, Fixed, Fragment, InOrder, Mma, OperandC, PartitionValues, StaticSwizzle, Tensor,
-    ThreadMma, TileShape, Tiled, TiledMma,
+    Arrangement, Fixed, InOrder, Mma, StaticSwizzle, Tensor, ThreadMma, TileShape, TiledMma,
 };
 
+use super::store::Values;
 use super::{StMatrix, StoreC, TileOfC, TmaCopy, store_c};
 use crate::tile::SharedTile;
 use crate::tma::{tma_store_commit, tma_store_wait_read};
@@ -28,10 +28,7 @@ type TensorOf<T, L, W> = Tensor<Shared<T>, Fixed<L, W>>;
 pub unsafe fn store_c_tile<I, W, V, T, L, Z, Store, To, const WARPGROUPS: u32>(
     store: Store,
     mma: ThreadMma<TiledMma<I, W>, ThreadOfWarpgroups<WARPGROUPS>>,
-    values: &Fragment<
-        V,
-        PartitionValues<TiledMma<I, W, InOrder>, OperandC, <TensorOf<T, L, Z> as Tiled>::Tile>,
-    >,
+    values: &Values<V, I, W, InOrder, TensorOf<T, L, Z>>,
     tile: SharedTile<T, L, Z>,
     to: To,
 ) where

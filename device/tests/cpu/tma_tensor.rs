@@ -239,7 +239,7 @@ fn stages_are_multiplied_and_stored_by_tma() {
         let mut stages = pipeline.consumer();
         for (row, column) in tiles() {
             let new = Accumulator::new_array::<1>();
-            let sums = gemm_stages(mma, new, (ring_a, ring_b), &mut stages, 3);
+            let sums = gemm_stages(mma, new, ring_a, ring_b, &mut stages, 3);
             let to = c.local_tile::<L!((128, 32):(1@0, 1@1))>((row, column));
             // SAFETY: each warpgroup stores its own rows.
             unsafe { store_c_tile(TmaStore::part::<2>(consumer), mma, &sums, tile_c, to) };

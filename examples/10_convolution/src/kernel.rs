@@ -76,7 +76,7 @@ pub unsafe fn convolution(
     let mut stages = pipeline.consumer();
     for tile in tiles {
         let new = Accumulator::new_array::<1>();
-        let sums = gemm_stages(mma, new, (ring_a, ring_b), &mut stages, k_tiles);
+        let sums = gemm_stages(mma, new, ring_a, ring_b, &mut stages, k_tiles);
         let store = TmaStore::part::<2>(consumer);
         let c = c.local_tile::<L!((128, 256):(1@0, 1@1))>((tile.row, tile.column));
         // SAFETY: the launcher promises the tensor, and each consumer stores its own rows.
