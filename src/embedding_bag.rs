@@ -9,7 +9,7 @@ use crate::matrix::{addresses, disjoint, in_stream};
 use crate::rows::{
     Index, IndexView, Misses, Operands, OutOfRange, Owners, expect_no_capture, to_next_row,
 };
-use crate::{MAX_EXTENT, Matrix, MatrixMut, Result};
+use crate::{IntoTensor, IntoTensorMut, MAX_EXTENT, Matrix, MatrixMut, Result};
 
 /// What becomes of the rows of a bag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,19 +93,20 @@ impl PooledElement for bf16 {}
 /// assert_eq!(stream.download(&sums)?, [4.0, 5.5, 0.0, 0.0, 1.0, 1.5]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub fn embedding_bag<'i, T: PooledElement, X: Index>(
+pub fn embedding_bag<'a, 'i, T: PooledElement, X: Index>(
     stream: &Stream,
     pooling: Pooling,
-    table: Matrix<'_, T>,
+    table: impl IntoTensor<'a, Element = T>,
     indices: impl IntoView<'i, Element = X>,
     bags: Bags<'_>,
-    output: MatrixMut<'_, T>,
+    output: impl IntoTensorMut<'a, Element = T>,
 ) -> Result<()> {
     expect_no_capture(stream, "an embedding bag that waits until it is done")?;
+    let (table, output) = NAMES.matrices(table, output)?;
     let indices = indices.into_view();
     let misses = Misses::in_stream(stream, NAMES.operation, OUTCOME)?;
     let mut plan = EmbeddingBag::with(misses, pooling);
-    plan.enqueue(stream, table, indices, bags, output)?;
+    plan.launch(stream, table, indices, None, bags, output)?;
     plan.misses.check_one(stream, indices, table.rows())
 }
 
@@ -151,14 +152,15 @@ impl EmbeddingBag {
     /// # Errors
     /// Those of [`embedding_bag`](fn@embedding_bag), with two exceptions: [`check`](Self::check) finds bad indices, and
     /// the stream may be captured.
-    pub fn enqueue<'i, T: PooledElement, X: Index>(
+    pub fn enqueue<'a, 'i, T: PooledElement, X: Index>(
         &mut self,
         stream: &Stream,
-        table: Matrix<'_, T>,
+        table: impl IntoTensor<'a, Element = T>,
         indices: impl IntoView<'i, Element = X>,
         bags: Bags<'_>,
-        output: MatrixMut<'_, T>,
+        output: impl IntoTensorMut<'a, Element = T>,
     ) -> Result<()> {
+        let (table, output) = NAMES.matrices(table, output)?;
         self.launch(stream, table, indices.into_view(), None, bags, output)
     }
 
@@ -189,15 +191,16 @@ impl EmbeddingBag {
     /// assert_eq!(stream.download(&sums)?, [3.0, 30.0]);
     /// # Ok::<(), cutlet::Error>(())
     /// ```
-    pub fn enqueue_weighted<'i, T: PooledElement, X: Index>(
+    pub fn enqueue_weighted<'a, 'i, T: PooledElement, X: Index>(
         &mut self,
         stream: &Stream,
-        table: Matrix<'_, T>,
+        table: impl IntoTensor<'a, Element = T>,
         indices: impl IntoView<'i, Element = X>,
         weights: impl IntoView<'i, Element = f32>,
         bags: Bags<'_>,
-        output: MatrixMut<'_, T>,
+        output: impl IntoTensorMut<'a, Element = T>,
     ) -> Result<()> {
+        let (table, output) = NAMES.matrices(table, output)?;
         let weights = Some(weights.into_view());
         self.launch(stream, table, indices.into_view(), weights, bags, output)
     }

@@ -1,7 +1,7 @@
 //! Gather: rows of a table by an index.
 
 use cutlet_device::DeviceData;
-use cutlet_host::{Device, IntoView, Stream};
+use cutlet_host::{Device, IntoView, Stream, View};
 use cutlet_kernels::gather::rows::{
     gather_kilo16, gather_long1, gather_long2, gather_long4, gather_long16, gather_medium16,
     gather_page16, gather_short1, gather_short2, gather_short4, gather_short16,
@@ -12,7 +12,7 @@ use crate::rows::{
     Access, Index, IndexView, Misses, Operands, OutOfRange, RowKernels, RowOperation,
     expect_no_capture, tile_of,
 };
-use crate::{Matrix, MatrixMut, Result};
+use crate::{IntoTensor, IntoTensorMut, Matrix, MatrixMut, Result};
 
 /// Computes `output[r] = table[indices[r]]` for each row r, on the stream's device, and waits.
 ///
@@ -43,16 +43,17 @@ use crate::{Matrix, MatrixMut, Result};
 /// assert_eq!(stream.download(&rows)?, [2.0, 2.5, 0.0, 0.5, 2.0, 2.5]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub fn gather<'i, T: DeviceData, X: Index>(
+pub fn gather<'a, 'i, T: DeviceData, X: Index>(
     stream: &Stream,
-    table: Matrix<'_, T>,
+    table: impl IntoTensor<'a, Element = T>,
     indices: impl IntoView<'i, Element = X>,
-    output: MatrixMut<'_, T>,
+    output: impl IntoTensorMut<'a, Element = T>,
 ) -> Result<()> {
     expect_no_capture(stream, "a gather that waits until it is done")?;
+    let (table, output) = NAMES.matrices(table, output)?;
     let indices = indices.into_view();
     let mut plan = Gather::with(Misses::in_stream(stream, "gather", OUTCOME)?);
-    plan.enqueue(stream, table, indices, output)?;
+    plan.gather_rows(stream, table, indices, output)?;
     plan.misses.check_one(stream, indices, table.rows())
 }
 
@@ -132,14 +133,25 @@ impl Gather {
     /// # Errors
     /// Those of [`gather`](fn@gather), with two exceptions: [`check`](Self::check) finds bad indices, and
     /// the stream may be captured.
-    pub fn enqueue<'i, T: DeviceData, X: Index>(
+    pub fn enqueue<'a, 'i, T: DeviceData, X: Index>(
+        &mut self,
+        stream: &Stream,
+        table: impl IntoTensor<'a, Element = T>,
+        indices: impl IntoView<'i, Element = X>,
+        output: impl IntoTensorMut<'a, Element = T>,
+    ) -> Result<()> {
+        let (table, output) = NAMES.matrices(table, output)?;
+        self.gather_rows(stream, table, indices.into_view(), output)
+    }
+
+    fn gather_rows<T: DeviceData, X: Index>(
         &mut self,
         stream: &Stream,
         table: Matrix<'_, T>,
-        indices: impl IntoView<'i, Element = X>,
+        indices: View<'_, X>,
         output: MatrixMut<'_, T>,
     ) -> Result<()> {
-        let (indices, rows, table) = (indices.into_view(), output.rows(), table.in_part());
+        let (rows, table) = (output.rows(), table.in_part());
         let output = match self.out_of_range {
             OutOfRange::Skip => output.in_part(),
             OutOfRange::Error | OutOfRange::Clamp => output,

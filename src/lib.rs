@@ -32,11 +32,12 @@
 mod batch;
 mod contract;
 #[cfg(feature = "dlpack")]
-mod dlpack_matrix;
+mod dlpack_tensor;
 mod embedding_bag;
 mod error;
 mod gather;
 mod gemm;
+mod into_tensor;
 mod matrix;
 mod moe;
 mod permute;
@@ -46,7 +47,6 @@ mod swiglu;
 mod take_along_dim;
 mod tensor;
 
-pub use batch::{MatrixBatch, MatrixBatchMut};
 pub use contract::{Contraction, contract};
 pub use cutlet_device::DeviceData;
 #[cfg(feature = "dlpack")]
@@ -62,9 +62,10 @@ pub use gather::{Gather, gather};
 pub use gemm::{
     Activation, BetaKind, Bias, BiasAlong, DeviceRates, Element, ElementType, EpiloguePlan, Gemm,
     GroupEnds, GroupRows, IndexedRows, KernelFamily, Operand, Plan, Precision, ProblemKey,
-    RowIndices, Tuning, TuningEntry, gemm, gemm_batched, recorded_problems,
+    RowIndices, Tuning, TuningEntry, gemm, recorded_problems,
 };
 pub use half::{bf16, f16};
+pub use into_tensor::{IntoTensor, IntoTensorMut};
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 pub use moe::{Logit, MoeRows, RouterWeights, top_k};
 pub use permute::permute;
@@ -72,7 +73,7 @@ pub use rows::{Index, OutOfRange};
 pub use scatter::{AddElement, Scatter, ScatterAdd, scatter, scatter_add};
 pub use swiglu::{GatedElement, silu_mul, swiglu};
 pub use take_along_dim::{TakeAlongDim, take_along_dim};
-pub use tensor::{DeviceTensor, Tensor, TensorMut};
+pub use tensor::{DeviceTensor, IntoLayout, Tensor, TensorMut};
 
 /// What the package `cutlet-fitting` needs, which fits the choice of a kernel to measured times. It is no part of the
 /// public interface.

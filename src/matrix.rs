@@ -97,6 +97,34 @@ impl Extents {
         })
     }
 
+    /// The matrix of rows and columns of these (extent, stride). The stride of a single row or column is any number.
+    ///
+    /// # Errors
+    /// Why they are no matrix that kernels read.
+    pub(crate) fn of_modes(
+        (rows, down): (usize, usize),
+        (columns, across): (usize, usize),
+    ) -> Result<Extents, &'static str> {
+        let (order, ld) = if columns == 1 || across == 1 {
+            (Order::RowMajor, down)
+        } else if rows == 1 || down == 1 {
+            (Order::ColMajor, across)
+        } else {
+            return Err("neither its rows nor its columns are contiguous");
+        };
+        let unset = Extents {
+            rows,
+            columns,
+            ld,
+            order,
+        };
+        match unset.run_and_count() {
+            (run, 1) => Ok(Extents { ld: run, ..unset }),
+            (run, _) if ld < run => Err("its rows or columns have elements in common"),
+            _ => Ok(unset),
+        }
+    }
+
     fn transposed(self) -> Self {
         Extents {
             rows: self.columns,

@@ -12,11 +12,12 @@ use cutlet_kernels::gather::sorting::{OffsetTile, sort_offsets};
 use cutlet_layout_core::{Divisor, StaticLayout, tiles};
 use half::{bf16, f16};
 
+use crate::into_tensor::{read_matrix, written_matrix};
 use crate::matrix::{disjoint, in_stream};
 use crate::rows::{Index, IndexView, Misses, OutOfRange, Sorted, to_next_row};
 use crate::{
-    Bags, EmbeddingBag, Error, Gather, GroupEnds, GroupRows, Matrix, MatrixMut, Order,
-    PooledElement, Pooling, Result,
+    Bags, EmbeddingBag, Error, Gather, GroupEnds, GroupRows, IntoTensor, IntoTensorMut, Matrix,
+    MatrixMut, Order, PooledElement, Pooling, Result,
 };
 
 /// An element type of logits: `f32`, `f16` or `bf16`.
@@ -87,7 +88,21 @@ pub enum RouterWeights {
 /// assert_eq!(stream.download(&weights)?[..2], [0.5, 0.5]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub fn top_k<T: Logit>(
+pub fn top_k<'a, T: Logit>(
+    stream: &Stream,
+    logits: impl IntoTensor<'a, Element = T>,
+    router_weights: RouterWeights,
+    choices: impl IntoTensorMut<'a, Element = i32>,
+    weights: impl IntoTensorMut<'a, Element = f32>,
+) -> Result<()> {
+    let logits = read_matrix(TOP_K, "the logits", logits)?;
+    let choices = written_matrix(TOP_K, "the choices", choices)?;
+    let weights = written_matrix(TOP_K, "the weights", weights)?;
+    choose(stream, logits, router_weights, choices, weights)
+}
+
+/// [`top_k`] of matrices.
+fn choose<T: Logit>(
     stream: &Stream,
     logits: Matrix<'_, T>,
     router_weights: RouterWeights,
@@ -325,12 +340,13 @@ impl MoeRows {
     ///
     /// # Errors
     /// Those of [`gather`](fn@crate::gather).
-    pub fn permute<T: DeviceData>(
+    pub fn permute<'a, T: DeviceData>(
         &mut self,
         stream: &Stream,
-        tokens: Matrix<'_, T>,
-        permuted: MatrixMut<'_, T>,
+        tokens: impl IntoTensor<'a, Element = T>,
+        permuted: impl IntoTensorMut<'a, Element = T>,
     ) -> Result<()> {
+        let tokens = read_matrix(NAME, "the tokens", tokens)?;
         self.expect_tokens("the tokens", tokens.rows())?;
         self.gather
             .enqueue(stream, tokens, &self.token_of_row, permuted)
@@ -341,13 +357,14 @@ impl MoeRows {
     ///
     /// # Errors
     /// Those of [`embedding_bag`](fn@crate::embedding_bag), and if there is not one weight for each choice.
-    pub fn unpermute<'a, T: PooledElement>(
+    pub fn unpermute<'a, 'w, T: PooledElement>(
         &mut self,
         stream: &Stream,
-        permuted: Matrix<'_, T>,
-        weights: impl IntoView<'a, Element = f32>,
-        sums: MatrixMut<'_, T>,
+        permuted: impl IntoTensor<'a, Element = T>,
+        weights: impl IntoView<'w, Element = f32>,
+        sums: impl IntoTensorMut<'a, Element = T>,
     ) -> Result<()> {
+        let sums = written_matrix(NAME, "the sums", sums)?;
         self.expect_tokens("the sums", sums.rows())?;
         let bags = Bags::of_len(self.top_k);
         let weights = weights.into_view();

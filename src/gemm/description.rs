@@ -17,8 +17,10 @@ use super::precision::Precision;
 use super::problem::{Problem, Sizes};
 use super::registry::{self, Choice, Fused, IndexedOperand, KernelQuery};
 use super::tuning_file::problem_key::ProblemKey;
-use crate::swiglu::{GatedElement, swiglu};
-use crate::{Matrix, MatrixBatch, MatrixBatchMut, Order, Result};
+use crate::batch::{Batch, BatchMut};
+use crate::into_tensor::{IntoTensor, IntoTensorMut, batch, batch_mut, matrix};
+use crate::swiglu::{GatedElement, gate};
+use crate::{Order, Result};
 
 /// A GEMM: `C = activation(alpha·A·B + beta·R + bias)`, where R is a residual, or C as it was.
 ///
@@ -65,11 +67,10 @@ use crate::{Matrix, MatrixBatch, MatrixBatchMut, Order, Result};
 #[derive(Debug)]
 pub struct Gemm<'a, T: Operand, D: DeviceData = T> {
     pub(super) alpha: T::Factor,
-    pub(super) a: MatrixBatch<'a, T>,
-    pub(super) b: MatrixBatch<'a, T>,
+    /// A, B and C, or why one of the operands is no matrix.
+    pub(super) operands: Result<Operands<'a, T, D>, String>,
     /// As it was set.
     beta: Option<T::Factor>,
-    pub(super) c: MatrixBatchMut<'a, D>,
     pub(super) precision: Precision,
     pub(super) epilogue: EpilogueArgs<'a, D>,
     pub(super) sizes: Sizes<'a>,
@@ -80,20 +81,38 @@ pub struct Gemm<'a, T: Operand, D: DeviceData = T> {
     choice: Choice<'a>,
 }
 
+/// What is multiplied, and where the product goes.
+#[derive(Debug)]
+pub(crate) struct Operands<'a, T: DeviceData, D: DeviceData> {
+    pub a: Batch<'a, T>,
+    pub b: Batch<'a, T>,
+    pub c: BatchMut<'a, D>,
+}
+
 impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
-    /// `C = A·B`, of matrices or of batches. A matrix is a batch of one. The products of batches have the same extents,
-    /// orders and leading dimensions, and the matrices of an operand lie at equal distances.
+    /// `C = A·B` of A (M, K, L), B (K, N, L) and C (M, N, L), as [`gemm`](fn@crate::gemm) reads them. If kernels read no
+    /// tensor of such a layout, [`run`](Self::run) says so.
     pub fn new(
-        a: impl Into<MatrixBatch<'a, T>>,
-        b: impl Into<MatrixBatch<'a, T>>,
-        c: impl Into<MatrixBatchMut<'a, D>>,
+        a: impl IntoTensor<'a, Element = T>,
+        b: impl IntoTensor<'a, Element = T>,
+        c: impl IntoTensorMut<'a, Element = D>,
     ) -> Self {
+        let operands = || {
+            Ok(Operands {
+                a: batch(a, "A")?,
+                b: batch(b, "B")?,
+                c: batch_mut(c, "C")?,
+            })
+        };
+        Self::of(operands())
+    }
+
+    /// The product of operands that are batches of matrices, if they are.
+    pub(crate) fn of(operands: Result<Operands<'a, T, D>, String>) -> Self {
         Gemm {
             alpha: T::Factor::ONE,
-            a: a.into(),
-            b: b.into(),
+            operands,
             beta: None,
-            c: c.into(),
             precision: Precision::Exact,
             epilogue: EpilogueArgs::default(),
             sizes: Sizes::None,
@@ -252,8 +271,11 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
 
     /// Adds this matrix, or [`beta`](Self::beta) times it, instead of `beta` times C as it was. It has C's extents and any
     /// order. Batches of several products have none.
-    pub fn residual(mut self, residual: Matrix<'a, D>) -> Self {
-        self.epilogue.residual = Some(residual);
+    pub fn residual(mut self, residual: impl IntoTensor<'a, Element = D>) -> Self {
+        match matrix(residual, "the residual") {
+            Ok(residual) => self.epilogue.residual = Some(residual),
+            Err(found) => self.operands = Err(found),
+        }
         self
     }
 
@@ -291,7 +313,7 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
     where
         D: GatedElement,
     {
-        self.epilogue.gate = Some(swiglu::<D>);
+        self.epilogue.gate = Some(gate::<D>);
         self
     }
 

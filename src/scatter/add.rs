@@ -1,7 +1,7 @@
 //! Scatter-add: rows that are added to what the table has.
 
 use cutlet_device::DeviceData;
-use cutlet_host::{Device, IntoView, Stream};
+use cutlet_host::{Device, IntoView, Stream, View};
 use cutlet_kernels::gather::ordered_add::{self, OrderedAddArgs};
 use cutlet_kernels::gather::scatter_add as kernels;
 use half::{bf16, f16};
@@ -11,7 +11,7 @@ use crate::rows::{
     Index, IndexView, Misses, Operands, OutOfRange, Owners, Reach, RowKernel, RowOperation, Sorted,
     expect_no_capture, to_next_row,
 };
-use crate::{Matrix, MatrixMut, Result};
+use crate::{IntoTensor, IntoTensorMut, Matrix, MatrixMut, Result};
 
 /// An element type of [`scatter_add`](fn@scatter_add): `f32`, `f16` or `bf16`.
 pub trait AddElement: DeviceData + sealed::Kernels {}
@@ -46,16 +46,17 @@ impl AddElement for bf16 {}
 /// assert_eq!(stream.download(&table)?, [10.0, 20.0, 101.0, 202.0]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub fn scatter_add<'i, T: AddElement, X: Index>(
+pub fn scatter_add<'a, 'i, T: AddElement, X: Index>(
     stream: &Stream,
-    source: Matrix<'_, T>,
+    source: impl IntoTensor<'a, Element = T>,
     indices: impl IntoView<'i, Element = X>,
-    table: MatrixMut<'_, T>,
+    table: impl IntoTensorMut<'a, Element = T>,
 ) -> Result<()> {
     expect_no_capture(stream, "a scatter-add that waits until it is done")?;
+    let (source, table) = NAMES.matrices(source, table)?;
     let (indices, table_rows) = (indices.into_view(), table.rows());
     let mut plan = ScatterAdd::with(Misses::in_stream(stream, NAMES.operation, OUTCOME)?);
-    plan.enqueue(stream, source, indices, table)?;
+    plan.scatter_add_rows(stream, source, indices, table)?;
     plan.misses.check_one(stream, indices, table_rows)
 }
 
@@ -142,14 +143,25 @@ impl ScatterAdd {
     /// # Errors
     /// Those of [`scatter_add`](fn@scatter_add), with two exceptions: [`check`](Self::check) finds bad indices, and the
     /// stream may be captured.
-    pub fn enqueue<'i, T: AddElement, X: Index>(
+    pub fn enqueue<'a, 'i, T: AddElement, X: Index>(
+        &mut self,
+        stream: &Stream,
+        source: impl IntoTensor<'a, Element = T>,
+        indices: impl IntoView<'i, Element = X>,
+        table: impl IntoTensorMut<'a, Element = T>,
+    ) -> Result<()> {
+        let (source, table) = NAMES.matrices(source, table)?;
+        self.scatter_add_rows(stream, source, indices.into_view(), table)
+    }
+
+    fn scatter_add_rows<T: AddElement, X: Index>(
         &mut self,
         stream: &Stream,
         source: Matrix<'_, T>,
-        indices: impl IntoView<'i, Element = X>,
+        indices: View<'_, X>,
         table: MatrixMut<'_, T>,
     ) -> Result<()> {
-        let (indices, rows, table) = (indices.into_view(), source.rows(), table.in_part());
+        let (rows, table) = (source.rows(), table.in_part());
         NAMES.check(stream, &source, &indices, &table, rows)?;
         if rows == 0 || table.columns() == 0 {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Scatter of rows that replace what the table has.
 
 use cutlet_device::DeviceData;
-use cutlet_host::{Device, IntoView, Stream};
+use cutlet_host::{Device, IntoView, Stream, View};
 use cutlet_kernels::gather::scatter::{
     scatter_long1, scatter_long2, scatter_long4, scatter_long16, scatter_medium16, scatter_short1,
     scatter_short2, scatter_short4, scatter_short16,
@@ -11,7 +11,7 @@ use crate::rows::{
     Access, Index, IndexView, Misses, Operands, OutOfRange, RowKernels, RowOperation,
     expect_no_capture,
 };
-use crate::{Matrix, MatrixMut, Result};
+use crate::{IntoTensor, IntoTensorMut, Matrix, MatrixMut, Result};
 
 /// Computes `table[indices[r]] = source[r]` for each row r, on the stream's device, and waits.
 ///
@@ -43,16 +43,17 @@ use crate::{Matrix, MatrixMut, Result};
 /// assert_eq!(stream.download(&table)?, [0.0, 0.5, 0.0, 0.0, 2.0, 2.5]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub fn scatter<'i, T: DeviceData, X: Index>(
+pub fn scatter<'a, 'i, T: DeviceData, X: Index>(
     stream: &Stream,
-    source: Matrix<'_, T>,
+    source: impl IntoTensor<'a, Element = T>,
     indices: impl IntoView<'i, Element = X>,
-    table: MatrixMut<'_, T>,
+    table: impl IntoTensorMut<'a, Element = T>,
 ) -> Result<()> {
     expect_no_capture(stream, "a scatter that waits until it is done")?;
+    let (source, table) = NAMES.matrices(source, table)?;
     let (indices, table_rows) = (indices.into_view(), table.rows());
     let mut plan = Scatter::with(Misses::in_stream(stream, "scatter", OUTCOME)?);
-    plan.enqueue(stream, source, indices, table)?;
+    plan.scatter_rows(stream, source, indices, table)?;
     plan.misses.check_one(stream, indices, table_rows)
 }
 
@@ -113,14 +114,25 @@ impl Scatter {
     /// # Errors
     /// Those of [`scatter`](fn@scatter), with two exceptions: [`check`](Self::check) finds bad indices, and the stream
     /// may be captured.
-    pub fn enqueue<'i, T: DeviceData, X: Index>(
+    pub fn enqueue<'a, 'i, T: DeviceData, X: Index>(
+        &mut self,
+        stream: &Stream,
+        source: impl IntoTensor<'a, Element = T>,
+        indices: impl IntoView<'i, Element = X>,
+        table: impl IntoTensorMut<'a, Element = T>,
+    ) -> Result<()> {
+        let (source, table) = NAMES.matrices(source, table)?;
+        self.scatter_rows(stream, source, indices.into_view(), table)
+    }
+
+    fn scatter_rows<T: DeviceData, X: Index>(
         &mut self,
         stream: &Stream,
         source: Matrix<'_, T>,
-        indices: impl IntoView<'i, Element = X>,
+        indices: View<'_, X>,
         table: MatrixMut<'_, T>,
     ) -> Result<()> {
-        let (indices, rows, table) = (indices.into_view(), source.rows(), table.in_part());
+        let (rows, table) = (source.rows(), table.in_part());
         NAMES.check(stream, &source, &indices, &table, rows)?;
         if rows == 0 || table.columns() == 0 {
             return Ok(());
