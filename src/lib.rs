@@ -7,22 +7,15 @@
 //! kernels do on the CPU. A program that multiplies and moves rows needs this crate alone.
 //!
 //! ```
-//! use cutlet::{Device, Matrix, MatrixMut, bf16, gemm};
+//! use cutlet::{Device, DeviceTensor, bf16, gemm};
 //!
 //! let device = Device::auto(); // GPU 0, or the CPU; `Device::gpu(0)?` is the GPU or an error
 //! let stream = device.stream()?;
-//! let a = stream.upload(&[bf16::from_f32(0.5); 64 * 32])?;
-//! let b = stream.upload(&[bf16::from_f32(2.0); 32 * 16])?;
-//! let mut c = stream.zeroed::<bf16>(64 * 16)?;
-//! gemm(
-//!     &stream,
-//!     1.0,
-//!     Matrix::row_major(&a, 64, 32)?,
-//!     Matrix::row_major(&b, 32, 16)?,
-//!     0.0,
-//!     MatrixMut::row_major(&mut c, 64, 16)?,
-//! )?;
-//! assert_eq!(stream.download(&c)?[0].to_f32(), 32.0);
+//! let a = DeviceTensor::upload(&stream, &[bf16::from_f32(0.5); 64 * 32], [64, 32])?;
+//! let b = DeviceTensor::upload(&stream, &[bf16::from_f32(2.0); 32 * 16], [32, 16])?;
+//! let mut c = DeviceTensor::<bf16>::zeroed(&stream, [64, 16])?;
+//! gemm(&stream, 1.0, &a, &b, 0.0, &mut c)?;
+//! assert_eq!(c.download(&stream)?[0].to_f32(), 32.0);
 //! # Ok::<(), cutlet::Error>(())
 //! ```
 //!

@@ -72,20 +72,16 @@ pub enum RouterWeights {
 /// If extents or orders do not agree, or an operand is on another device than the stream or bound to another stream.
 ///
 /// ```
-/// use cutlet::{Device, Matrix, MatrixMut, RouterWeights, top_k};
+/// use cutlet::{Device, DeviceTensor, RouterWeights, top_k};
 ///
 /// let stream = Device::auto().stream()?;
-/// let logits = stream.upload(&[0.0f32, 1.0, 1.0, -2.0, 8.0, 0.5, 0.0, 7.0])?; // 2 tokens, 4 experts
-/// let (mut choices, mut weights) = (stream.zeroed::<i32>(4)?, stream.zeroed::<f32>(4)?);
-/// top_k(
-///     &stream,
-///     Matrix::row_major(&logits, 2, 4)?,
-///     RouterWeights::Normalised,
-///     MatrixMut::row_major(&mut choices, 2, 2)?,
-///     MatrixMut::row_major(&mut weights, 2, 2)?,
-/// )?;
-/// assert_eq!(stream.download(&choices)?, [1, 2, 0, 3]);
-/// assert_eq!(stream.download(&weights)?[..2], [0.5, 0.5]);
+/// let logits = [0.0f32, 1.0, 1.0, -2.0, 8.0, 0.5, 0.0, 7.0];
+/// let logits = DeviceTensor::upload(&stream, &logits, [2, 4])?; // 2 tokens, 4 experts
+/// let mut choices = DeviceTensor::<i32>::zeroed(&stream, [2, 2])?;
+/// let mut weights = DeviceTensor::<f32>::zeroed(&stream, [2, 2])?;
+/// top_k(&stream, &logits, RouterWeights::Normalised, &mut choices, &mut weights)?;
+/// assert_eq!(choices.download(&stream)?, [1, 2, 0, 3]);
+/// assert_eq!(weights.download(&stream)?[..2], [0.5, 0.5]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 pub fn top_k<'a, T: Logit>(
@@ -181,7 +177,7 @@ fn refuse<R>(operation: &'static str, found: String) -> Result<R> {
 /// must outlive it.
 ///
 /// ```
-/// use cutlet::{Device, Matrix, MatrixMut, MoeRows};
+/// use cutlet::{Device, DeviceTensor, MoeRows};
 ///
 /// let stream = Device::auto().stream()?;
 /// let choices = stream.upload(&[1i32, 0, 1, 2])?; // two tokens, two of three experts each
@@ -190,23 +186,14 @@ fn refuse<R>(operation: &'static str, found: String) -> Result<R> {
 /// rows.route(&stream, &choices)?;
 /// assert_eq!(stream.download(rows.offsets())?, [0, 1, 3, 4]); // where each expert's rows begin
 ///
-/// let tokens = stream.upload(&[1.0f32, 10.0])?; // 2×1
-/// let mut permuted = stream.zeroed::<f32>(4)?;
-/// rows.permute(
-///     &stream,
-///     Matrix::row_major(&tokens, 2, 1)?,
-///     MatrixMut::row_major(&mut permuted, 4, 1)?,
-/// )?;
-/// assert_eq!(stream.download(&permuted)?, [1.0, 1.0, 10.0, 10.0]);
+/// let tokens = DeviceTensor::upload(&stream, &[1.0f32, 10.0], [2, 1])?;
+/// let mut permuted = DeviceTensor::<f32>::zeroed(&stream, [4, 1])?;
+/// rows.permute(&stream, &tokens, &mut permuted)?;
+/// assert_eq!(permuted.download(&stream)?, [1.0, 1.0, 10.0, 10.0]);
 ///
-/// let mut sums = stream.zeroed::<f32>(2)?;
-/// rows.unpermute(
-///     &stream,
-///     Matrix::row_major(&permuted, 4, 1)?,
-///     &weights,
-///     MatrixMut::row_major(&mut sums, 2, 1)?,
-/// )?;
-/// assert_eq!(stream.download(&sums)?, [1.0, 10.0]);
+/// let mut sums = DeviceTensor::<f32>::zeroed(&stream, [2, 1])?;
+/// rows.unpermute(&stream, &permuted, &weights, &mut sums)?;
+/// assert_eq!(sums.download(&stream)?, [1.0, 10.0]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 #[derive(Debug)]

@@ -78,11 +78,12 @@ kernels! {
 /// than the stream or bound to another stream.
 ///
 /// ```
-/// use cutlet::{Device, Matrix, MatrixMut, swiglu};
+/// use cutlet::{Device, DeviceTensor, swiglu};
 ///
 /// let stream = Device::auto().stream()?;
-/// let source = stream.upload(&[100.0f32, 2.0, 0.0, 5.0, -100.0, 3.0, 1.0, 4.0])?; // 2×4
-/// let mut output = stream.zeroed::<f32>(4)?;
+/// let source = [100.0f32, 2.0, 0.0, 5.0, -100.0, 3.0, 1.0, 4.0];
+/// let source = DeviceTensor::upload(&stream, &source, [2, 4])?;
+/// let mut output = DeviceTensor::<f32>::zeroed(&stream, [2, 2])?;
 /// swiglu(&stream, &source, &mut output)?;
 /// let output = output.download(&stream)?;
 /// assert_eq!(output[..3], [200.0, 0.0, 0.0]);

@@ -604,10 +604,15 @@ impl<T: DeviceData> DeviceTensor<T> {
         self.buffer
     }
 
-    /// The memory as operations read it.
-    pub(crate) fn view(&self) -> View<'_, T> {
+    /// The elements in the order of memory, those between the layout's as well: a list for operations that read one.
+    pub fn view(&self) -> View<'_, T> {
         let view = self.buffer.view();
         if self.is_part { view.relaxed() } else { view }
+    }
+
+    /// As [`view`](Self::view), for writing.
+    pub fn view_mut(&mut self) -> ViewMut<'_, T> {
+        self.parts_mut().0
     }
 
     /// The memory as operations write it, and the layout.

@@ -519,13 +519,13 @@ fn gates_and_experts_are_tensors() -> Result<()> {
     assert_eq!(choices.download(&stream)?, [1, 2, 0, 3]);
 
     let mut rows = MoeRows::new(stream.device(), 2, 2, 4)?;
-    rows.route(&stream, choices.buffer())?;
+    rows.route(&stream, choices.view())?;
     let tokens = DeviceTensor::upload(&stream, &[1.0f32, 10.0], [2, 1])?;
     let mut permuted = DeviceTensor::<f32>::zeroed(&stream, [4, 1])?;
     rows.permute(&stream, &tokens, &mut permuted)?;
     assert_eq!(permuted.download(&stream)?, [10.0, 1.0, 1.0, 10.0]);
     let mut sums = DeviceTensor::<f32>::zeroed(&stream, [2, 1])?;
-    rows.unpermute(&stream, &permuted, weights.buffer(), &mut sums)?;
+    rows.unpermute(&stream, &permuted, weights.view(), &mut sums)?;
     assert_eq!(sums.download(&stream)?, [1.0, 10.0]);
 
     let mut transposed = DeviceTensor::<f32>::zeroed(&stream, layout!((2, 4):(1, 2)))?;

@@ -21,8 +21,8 @@ impl AddElement for bf16 {}
 
 /// Computes `table[indices[r]] += source[r]` for each row r, on the stream's device, and waits.
 ///
-/// Elements are `f32`, `f16` or `bf16`, and indices are `i32` or `i64`. Source and table are row-major with any leading
-/// dimensions. If several rows have the same index, a block adds up to 512 of them to each other in f32. It rounds the
+/// Elements are `f32`, `f16` or `bf16`, and indices are `i32` or `i64`. Source and table have two modes, of which the
+/// second is contiguous. If several rows have the same index, a block adds up to 512 of them to each other in f32. It rounds the
 /// sum to the element type. The L2 cache adds the sums of blocks, and rounds the result of each of its additions. The
 /// order of additions is unspecified, so that the last bits of a sum may differ from run to run. [`ScatterAdd`] is the
 /// form that does not wait, and can add [in order](ScatterAdd::in_order).
@@ -31,19 +31,14 @@ impl AddElement for bf16 {}
 /// Those of [`scatter`](fn@crate::scatter).
 ///
 /// ```
-/// use cutlet::{Device, Matrix, MatrixMut, scatter_add};
+/// use cutlet::{Device, DeviceTensor, scatter_add};
 ///
 /// let stream = Device::auto().stream()?;
-/// let source = stream.upload(&[1.0f32, 2.0, 10.0, 20.0, 100.0, 200.0])?; // 3×2
+/// let source = DeviceTensor::upload(&stream, &[1.0f32, 2.0, 10.0, 20.0, 100.0, 200.0], [3, 2])?;
 /// let indices = stream.upload(&[1i32, 0, 1])?;
-/// let mut table = stream.zeroed::<f32>(4)?;
-/// scatter_add(
-///     &stream,
-///     Matrix::row_major(&source, 3, 2)?,
-///     &indices,
-///     MatrixMut::row_major(&mut table, 2, 2)?,
-/// )?;
-/// assert_eq!(stream.download(&table)?, [10.0, 20.0, 101.0, 202.0]);
+/// let mut table = DeviceTensor::<f32>::zeroed(&stream, [2, 2])?;
+/// scatter_add(&stream, &source, &indices, &mut table)?;
+/// assert_eq!(table.download(&stream)?, [10.0, 20.0, 101.0, 202.0]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 pub fn scatter_add<'a, 'i, T: AddElement, X: Index>(
@@ -114,21 +109,16 @@ impl ScatterAdd {
     /// f32 for each piece.
     ///
     /// ```
-    /// use cutlet::{Device, Matrix, MatrixMut, ScatterAdd};
+    /// use cutlet::{Device, DeviceTensor, ScatterAdd};
     ///
     /// let stream = Device::auto().stream()?;
-    /// let source = stream.upload(&[1e8f32, 1.0, -1e8])?; // 3×1
+    /// let source = DeviceTensor::upload(&stream, &[1e8f32, 1.0, -1e8], [3, 1])?;
     /// let indices = stream.upload(&[0i32, 0, 0])?;
-    /// let mut table = stream.zeroed::<f32>(1)?;
+    /// let mut table = DeviceTensor::<f32>::zeroed(&stream, [1, 1])?;
     /// let mut plan = ScatterAdd::new(stream.device())?.in_order();
-    /// plan.enqueue(
-    ///     &stream,
-    ///     Matrix::row_major(&source, 3, 1)?,
-    ///     &indices,
-    ///     MatrixMut::row_major(&mut table, 1, 1)?,
-    /// )?;
+    /// plan.enqueue(&stream, &source, &indices, &mut table)?;
     /// plan.check(&stream)?;
-    /// assert_eq!(stream.download(&table)?, [(1e8 + 1.0) - 1e8]);
+    /// assert_eq!(table.download(&stream)?, [(1e8 + 1.0) - 1e8]);
     /// # Ok::<(), cutlet::Error>(())
     /// ```
     pub fn in_order(self) -> Self {

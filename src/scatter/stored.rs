@@ -15,8 +15,8 @@ use crate::{IntoTensor, IntoTensorMut, Matrix, MatrixMut, Result};
 
 /// Computes `table[indices[r]] = source[r]` for each row r, on the stream's device, and waits.
 ///
-/// Elements are of any [`DeviceData`] type, and indices are `i32` or `i64`. Source and table are row-major with any
-/// leading dimensions. Rows of the table that no index names keep what they have. If several rows have the same index,
+/// Elements are of any [`DeviceData`] type, and indices are `i32` or `i64`. Source and table have two modes, of
+/// which the second is contiguous. Rows of the table that no index names keep what they have. If several rows have the same index,
 /// each element of the table comes from one of them, and which one is unspecified. [`Scatter`] is the form that does
 /// not wait.
 ///
@@ -28,19 +28,14 @@ use crate::{IntoTensor, IntoTensorMut, Matrix, MatrixMut, Result};
 /// - An index is not a row of the table. The rows of such indices are left out, and all other rows are scattered.
 ///
 /// ```
-/// use cutlet::{Device, Matrix, MatrixMut, scatter};
+/// use cutlet::{Device, DeviceTensor, scatter};
 ///
 /// let stream = Device::auto().stream()?;
-/// let source = stream.upload(&[2.0f32, 2.5, 0.0, 0.5])?; // 2×2
+/// let source = DeviceTensor::upload(&stream, &[2.0f32, 2.5, 0.0, 0.5], [2, 2])?;
 /// let indices = stream.upload(&[2i32, 0])?;
-/// let mut table = stream.zeroed::<f32>(6)?;
-/// scatter(
-///     &stream,
-///     Matrix::row_major(&source, 2, 2)?,
-///     &indices,
-///     MatrixMut::row_major(&mut table, 3, 2)?,
-/// )?;
-/// assert_eq!(stream.download(&table)?, [0.0, 0.5, 0.0, 0.0, 2.0, 2.5]);
+/// let mut table = DeviceTensor::<f32>::zeroed(&stream, [3, 2])?;
+/// scatter(&stream, &source, &indices, &mut table)?;
+/// assert_eq!(table.download(&stream)?, [0.0, 0.5, 0.0, 0.0, 2.0, 2.5]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 pub fn scatter<'a, 'i, T: DeviceData, X: Index>(
@@ -62,21 +57,16 @@ pub fn scatter<'a, 'i, T: DeviceData, X: Index>(
 /// A graph also writes the report, so the `Scatter` must outlive the graph.
 ///
 /// ```
-/// use cutlet::{Device, Matrix, MatrixMut, OutOfRange, Scatter};
+/// use cutlet::{Device, DeviceTensor, OutOfRange, Scatter};
 ///
 /// let stream = Device::auto().stream()?;
-/// let source = stream.upload(&[1u16, 2, 3])?; // 3×1
+/// let source = DeviceTensor::upload(&stream, &[1u16, 2, 3], [3, 1])?;
 /// let indices = stream.upload(&[1i64, -1, 0])?;
-/// let mut table = stream.zeroed::<u16>(2)?;
+/// let mut table = DeviceTensor::<u16>::zeroed(&stream, [2, 1])?;
 /// let mut plan = Scatter::new(stream.device())?.out_of_range(OutOfRange::Skip);
-/// plan.enqueue(
-///     &stream,
-///     Matrix::row_major(&source, 3, 1)?,
-///     &indices,
-///     MatrixMut::row_major(&mut table, 2, 1)?,
-/// )?;
+/// plan.enqueue(&stream, &source, &indices, &mut table)?;
 /// plan.check(&stream)?;
-/// assert_eq!(stream.download(&table)?, [3, 1]);
+/// assert_eq!(table.download(&stream)?, [3, 1]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 #[derive(Debug)]
