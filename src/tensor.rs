@@ -96,7 +96,7 @@ impl Leaves {
 ///
 /// let stream = Device::auto().stream()?;
 /// let by_rows = DeviceTensor::<f32>::zeroed(&stream, [2, 3, 4])?;
-/// assert_eq!(by_rows.layout().to_string(), "(2,3,4):(12,4,1)");
+/// assert_eq!(by_rows.layout().to_string(), "(2,3,4):(12,4,_1)");
 /// let by_columns = DeviceTensor::<f32>::zeroed(&stream, layout!((2, 3, 4)))?;
 /// assert_eq!(by_columns.layout().to_string(), "(_2,_3,_4):(_1,_2,_6)");
 /// # Ok::<(), cutlet::Error>(())
