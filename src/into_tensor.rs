@@ -9,7 +9,7 @@ use crate::matrix::Extents;
 use crate::tensor::{of_matrix, of_matrix_mut};
 use crate::{DeviceTensor, Error, MAX_EXTENT, Matrix, MatrixMut, Result, Tensor, TensorMut};
 
-/// A tensor that an operation reads: `&DeviceTensor`, a [`Tensor`] or a reference to one, `&TensorMut`, or a [`Matrix`].
+/// A tensor that an operation reads: `&DeviceTensor`, a [`Tensor`], `&TensorMut`, or a [`Matrix`].
 ///
 /// ```
 /// use cutlet::{Device, DeviceTensor, gemm};
@@ -95,14 +95,6 @@ mod sealed {
 
 impl<T: DeviceData> sealed::Form for Tensor<'_, T> {}
 impl<'a, T: DeviceData> IntoTensor<'a> for Tensor<'a, T> {
-    type Element = T;
-    fn with_form<R>(self, then: impl FnOnce(Form<'a, '_, T>) -> R) -> R {
-        then(Form::Tensor(self.view, &self.layout))
-    }
-}
-
-impl<T: DeviceData> sealed::Form for &Tensor<'_, T> {}
-impl<'a, T: DeviceData> IntoTensor<'a> for &Tensor<'a, T> {
     type Element = T;
     fn with_form<R>(self, then: impl FnOnce(Form<'a, '_, T>) -> R) -> R {
         then(Form::Tensor(self.view, &self.layout))

@@ -319,11 +319,10 @@ fn forms_of_operands() -> Result<()> {
     let square = [7.0, 10.0, 15.0, 22.0];
     gemm(&stream, 1.0, &a, a.tensor(), 0.0, &mut c)?;
     assert_eq!(c.download(&stream)?, square);
-    let in_a = a.tensor();
     gemm(
         &stream,
         1.0,
-        &in_a,
+        a.tensor(),
         Matrix::row_major(a.buffer(), 2, 2)?,
         1.0,
         c.tensor_mut(),
