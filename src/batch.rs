@@ -131,6 +131,14 @@ pub struct BatchMode {
     pub strides: [usize; 3],
 }
 
+impl BatchMode {
+    /// A mode of one product.
+    const ONE: BatchMode = BatchMode {
+        count: 1,
+        strides: [0; 3],
+    };
+}
+
 /// The modes of a batch in A, B and C together, as few as possible.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchModes {
@@ -159,28 +167,25 @@ impl BatchModes {
         Ok(batch)
     }
 
-    /// The one mode that kernels have: how many products there are, and the strides of A, B and C.
+    /// As many modes as kernels take, the innermost first. Those that there are not are of one product.
     ///
     /// # Errors
     /// If there are more modes.
-    pub fn one(&self) -> Result<BatchMode, String> {
-        match self.modes() {
-            [] => Ok(BatchMode {
-                count: 1,
-                strides: [0; 3],
-            }),
-            [mode] => Ok(*mode),
-            modes => {
-                let said = modes.iter().map(|BatchMode { count, strides }| {
-                    format!("{count} at strides of {strides:?}")
-                });
-                Err(format!(
-                    "the batch has modes of {} in A, B and C, which are no single one; copy an operand with `permute`, \
-                     or use `contract`, which launches them one after another",
-                    said.collect::<Vec<_>>().join(" and ")
-                ))
-            }
+    pub fn at_most<const N: usize>(&self) -> Result<[BatchMode; N], String> {
+        let found = self.modes();
+        if found.len() > N {
+            let modes = found
+                .iter()
+                .map(|BatchMode { count, strides }| format!("{count} at strides of {strides:?}"));
+            return Err(format!(
+                "the batch has modes of {} in A, B and C, and a launch takes {N}; copy an operand with `permute`, or \
+                 use `contract`, which launches as often as it takes",
+                modes.collect::<Vec<_>>().join(" and ")
+            ));
         }
+        let mut modes = [BatchMode::ONE; N];
+        modes[..found.len()].copy_from_slice(found);
+        Ok(modes)
     }
 
     fn modes(&self) -> &[BatchMode] {
@@ -190,10 +195,7 @@ impl BatchModes {
     /// Modes of which each has a stride in each operand.
     fn split(operands: [&Repeats; 3]) -> Result<BatchModes, String> {
         let mut batch = BatchModes {
-            modes: [BatchMode {
-                count: 1,
-                strides: [0; 3],
-            }; 3 * MOST],
+            modes: [BatchMode::ONE; 3 * MOST],
             len: 0,
         };
         let mut rest = operands.map(|it| *it);

@@ -31,8 +31,8 @@ impl<'a, T: Element> Tensor<'a, T> {
     /// ```
     pub fn from_dlpack(tensor: &'a Imported<'_>) -> Result<Self> {
         let layout = layout_of(tensor)?;
-        // SAFETY: the view becomes a tensor's, which nobody gets back. No operation on a tensor leads to elements that it
-        // does not have, and kernels read its elements alone.
+        // SAFETY: the view becomes a tensor's, which nobody gets back. No operation on a tensor leads to elements that
+        // it does not have, and kernels read its elements alone.
         Tensor::new(unsafe { tensor.span::<T>()? }, layout)
     }
 }

@@ -296,9 +296,9 @@ macro_rules! matrix {
 }
 
 matrix! {
-    /// A matrix on a device, for reading: a [`Tensor`](crate::Tensor) of rows and columns in the words of BLAS, an order
-    /// and a leading dimension. Unlike a layout, it may have no elements. Operations make it of a tensor, and compute with
-    /// it.
+    /// A matrix on a device, for reading: a [`Tensor`](crate::Tensor) of rows and columns in the words of BLAS, an
+    /// order and a leading dimension. Unlike a layout, it may have no elements. Operations make it of a tensor, and
+    /// compute with it.
     ///
     /// ```
     /// use cutlet::{Device, IntoTensor, Matrix, Order};

@@ -17,8 +17,8 @@ use modes::{Modes, Shape};
 
 /// Enqueues `destination(c) = source(c)` for every coordinate `c`.
 ///
-/// The tensors have the same shape, of any rank, and any layouts. A transpose is two tensors of a matrix, one by rows and
-/// one by columns. A stride of 0 in the source repeats its elements. Elements are of any [`DeviceData`] type.
+/// The tensors have the same shape, of any rank, and any layouts. A transpose is two tensors of a matrix, one by rows
+/// and one by columns. A stride of 0 in the source repeats its elements. Elements are of any [`DeviceData`] type.
 ///
 /// Adjacent modes that are contiguous in both layouts are merged. If the innermost modes are the same, elements are
 /// copied in accesses of up to 16 bytes; otherwise they go through shared memory, one element an access, so that reads

@@ -87,8 +87,8 @@ impl Leaves {
 
 /// A layout, or a shape alone.
 ///
-/// A shape is an array of extents. Its tensor lies by rows, as in NumPy and PyTorch: the last mode is contiguous, and the
-/// stride of each mode is the number of elements behind it. [`layout!`](crate::layout!) of a shape alone is CuTe's
+/// A shape is an array of extents. Its tensor lies by rows, as in NumPy and PyTorch: the last mode is contiguous, and
+/// the stride of each mode is the number of elements behind it. [`layout!`](crate::layout!) of a shape alone is CuTe's
 /// default, which lies by columns.
 ///
 /// ```

@@ -1,5 +1,5 @@
-//! DLPack tensors in products: their strides, what lies between their elements, and what is refused. On a GPU if there is
-//! one.
+//! DLPack tensors in products: their strides, what lies between their elements, and what is refused. On a GPU if there
+//! is one.
 
 use cutlet::dlpack::dlpark::versioned;
 use cutlet::dlpack::{Imported, ImportedMut};

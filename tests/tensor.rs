@@ -231,13 +231,18 @@ fn batches_without_a_single_stride_are_refused_in_words() {
     let a = layout!((4, 5, (2, 3)):(5, 1, (20, 50)));
     let b = layout!((5, 6):(6, 1));
     let found = refused(a, b, layout!((4, 6, (2, 3)):(6, 1, (24, 48))));
-    let said = "the batch has modes of 2 at strides of [20, 0, 24] and 3 at strides of [50, 0, 48] in A, B and C";
+    let said = "the batch has modes of 2 at strides of [20, 0, 24] and 3 at strides of [50, 0, 48] in A, B and C, and \
+                a launch takes 1; copy an operand with `permute`, or use `contract`";
     assert!(found.contains(said), "{found}");
     let found = refused(a, b, layout!((4, 6, (3, 2)):(6, 1, (24, 99))));
     assert!(
         found.contains("the shapes (2,3), (), (3,2), which do not divide each other"),
         "{found}"
     );
+    let many = layout!((4, 5, 2, 2, 2, 2, 2):(5, 1, 500, 400, 300, 200, 100));
+    let found = refused(many, b, layout!((4, 6, 32):(6, 1, 24)));
+    let said = "and too many of its batch's modes do not continue one another; use `contract`";
+    assert!(found.contains(said), "{found}");
 }
 
 /// Overlapping rows are read by no kernel, and tensors with them are not written.
@@ -491,8 +496,8 @@ fn tables_that_are_no_rows_are_refused() -> Result<()> {
         refused.unwrap_err().to_string()
     };
     let found = said(layout!((4, 3):(6, 2)));
-    let expected = "gather: the table is (4,3):(6,2), and neither its rows nor its columns are contiguous; copy it with \
-                    `permute`";
+    let expected = "gather: the table is (4,3):(6,2), and neither its rows nor its columns are contiguous; copy it \
+                    with `permute`";
     assert_eq!(found, expected);
     assert!(said(layout!((4, 3):(1, 4))).contains("is column-major; give row-major ones"));
     assert!(said(layout!((4, 3, 2):(6, 2, 1))).contains("is (4,3,2):(6,2,1), 3 modes"));

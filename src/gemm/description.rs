@@ -87,8 +87,8 @@ pub(crate) struct Operands<'a, T: DeviceData, D: DeviceData> {
 }
 
 impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
-    /// `C = A·B` of A (M, K, L), B (K, N, L) and C (M, N, L), as [`gemm`](fn@crate::gemm) reads them. If kernels read no
-    /// tensor of such a layout, [`run`](Self::run) says so.
+    /// `C = A·B` of A (M, K, L), B (K, N, L) and C (M, N, L), as [`gemm`](fn@crate::gemm) reads them. If kernels read
+    /// no tensor of such a layout, [`run`](Self::run) says so.
     pub fn new(
         a: impl IntoTensor<'a, Element = T>,
         b: impl IntoTensor<'a, Element = T>,
@@ -274,8 +274,8 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
     ///
     /// On Hopper's tensor cores, one kernel does it if A is row-major, and if rows of A and rows or columns of B begin
     /// at multiples of 16 bytes. The arithmetic is in f32, and C is rounded once. Otherwise the product goes to scratch
-    /// memory in C's type, and [`swiglu`](fn@crate::swiglu) follows. With [`group_ends`](Self::group_ends), rows of C that are
-    /// in no group hold anything afterwards.
+    /// memory in C's type, and [`swiglu`](fn@crate::swiglu) follows. With [`group_ends`](Self::group_ends), rows of C
+    /// that are in no group hold anything afterwards.
     ///
     /// [`run`](Self::run) fails if C is column-major, or if there is a beta, a bias, a residual, an activation or a
     /// table of C.

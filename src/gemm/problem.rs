@@ -322,7 +322,8 @@ impl<'a> Groups<'a> {
             Sizes::Counts(_) => BatchModes::of([a, b, c], true),
             Sizes::None => BatchModes::of([a, b, c], false),
         };
-        let BatchMode { count, mut strides } = modes.and_then(|it| it.one()).or_else(refuse)?;
+        let modes = modes.and_then(|it| it.at_most()).or_else(refuse)?;
+        let [BatchMode { count, mut strides }] = modes;
         if let Sizes::Ends(_) = sizes {
             strides[2] = 0;
         }

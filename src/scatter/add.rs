@@ -22,10 +22,10 @@ impl AddElement for bf16 {}
 /// Computes `table[indices[r]] += source[r]` for each row r, on the stream's device, and waits.
 ///
 /// Elements are `f32`, `f16` or `bf16`, and indices are `i32` or `i64`. Source and table have two modes, of which the
-/// second is contiguous. If several rows have the same index, a block adds up to 512 of them to each other in f32. It rounds the
-/// sum to the element type. The L2 cache adds the sums of blocks, and rounds the result of each of its additions. The
-/// order of additions is unspecified, so that the last bits of a sum may differ from run to run. [`ScatterAdd`] is the
-/// form that does not wait, and can add [in order](ScatterAdd::in_order).
+/// second is contiguous. If several rows have the same index, a block adds up to 512 of them to each other in f32. It
+/// rounds the sum to the element type. The L2 cache adds the sums of blocks, and rounds the result of each of its
+/// additions. The order of additions is unspecified, so that the last bits of a sum may differ from run to run.
+/// [`ScatterAdd`] is the form that does not wait, and can add [in order](ScatterAdd::in_order).
 ///
 /// # Errors
 /// Those of [`scatter`](fn@crate::scatter).

@@ -15,10 +15,10 @@ use crate::{IntoTensor, IntoTensorMut, Matrix, MatrixMut, Result};
 
 /// Computes `table[indices[r]] = source[r]` for each row r, on the stream's device, and waits.
 ///
-/// Elements are of any [`DeviceData`] type, and indices are `i32` or `i64`. Source and table have two modes, of
-/// which the second is contiguous. Rows of the table that no index names keep what they have. If several rows have the same index,
-/// each element of the table comes from one of them, and which one is unspecified. [`Scatter`] is the form that does
-/// not wait.
+/// Elements are of any [`DeviceData`] type, and indices are `i32` or `i64`. Source and table have two modes, of which
+/// the second is contiguous. Rows of the table that no index names keep what they have. If several rows have the same
+/// index, each element of the table comes from one of them, and which one is unspecified. [`Scatter`] is the form that
+/// does not wait.
 ///
 /// # Errors
 /// - Extents do not agree.
