@@ -239,7 +239,7 @@ fn batches_without_a_single_stride_are_refused_in_words() {
         found.contains("the shapes (2,3), (), (3,2), which do not divide each other"),
         "{found}"
     );
-    let many = layout!((4, 5, 2, 2, 2, 2, 2):(5, 1, 500, 400, 300, 200, 100));
+    let many = layout!((4, 5, 2, 2, 2, 2, 2):(5, 1, 1600, 800, 400, 200, 100));
     let found = refused(many, b, layout!((4, 6, 32):(6, 1, 24)));
     let said = "and too many of its batch's modes do not continue one another; use `contract`";
     assert!(found.contains(said), "{found}");
