@@ -1,8 +1,8 @@
 """GEMM, contractions, gathers and CuTe layouts on arrays of PyTorch, CuPy, JAX and NumPy.
 
-Arrays are used in place: by DLPack, by ``__cuda_array_interface__`` or by NumPy's ``__array_interface__``. Work on a GPU
-is enqueued in the current stream of the arrays' framework, or in the stream that is passed. Arrays of the CPU run the same
-kernels there, which finds bugs and is slow.
+Arrays are used in place: by DLPack, by ``__cuda_array_interface__`` or by NumPy's ``__array_interface__``. Work on a
+GPU is enqueued in the current stream of the arrays' framework, or in the stream that is passed. The same kernels run on
+arrays of the CPU, which finds bugs and is slow.
 
 >>> import numpy, cutlet
 >>> a, b = numpy.ones((2, 3), "float32"), numpy.ones((3, 4), "float32")

@@ -4,7 +4,8 @@ import sys
 
 
 def empty(operation, like, shape, dtype, stream):
-    """An array of ``shape`` beside ``like``, whose elements are not set. ``dtype`` is a name, or None for that of ``like``.
+    """An array of ``shape`` beside ``like``, whose elements are not set. ``dtype`` is a name, or None for that of
+    ``like``.
 
     Memory of a GPU belongs to ``stream`` (a handle) if there is one, and else to the framework's current stream.
     """
@@ -18,8 +19,8 @@ def empty(operation, like, shape, dtype, stream):
     if cupy is not None and isinstance(like, cupy.ndarray):
         return _of_cupy(cupy, like, shape, like.dtype if dtype is None else dtype, stream)
     raise TypeError(
-        f"{operation}: no output was passed, and a {type(like).__module__}.{type(like).__qualname__} is no array that may "
-        "be written; pass an output of PyTorch, CuPy or NumPy"
+        f"{operation}: no output was passed, and a {type(like).__module__}.{type(like).__qualname__} is no array that "
+        "may be written; pass an output of PyTorch, CuPy or NumPy"
     )
 
 

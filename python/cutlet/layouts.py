@@ -1,9 +1,9 @@
 """The algebra of CuTe's layouts, by the names that PyCuTe gives it.
 
-Arguments are layouts, integers and tuples of them, as PyCuTe takes them: ``None`` in a coordinate keeps a mode, a tuple with
-layouts in it is a tiler, and a shape stands for its column-major layout. A text in CuTe's notation is taken as it is:
-``composition("Sw<3,4,3>", Layout((8, 64), (64, 1)))``. An operation that has no result raises :class:`cutlet.LayoutError`,
-which says why.
+Arguments are layouts, integers and tuples of them, as PyCuTe takes them: ``None`` in a coordinate keeps a mode, a tuple
+with layouts in it is a tiler, and a shape stands for its column-major layout. A text in CuTe's notation is taken as it
+is: ``composition("Sw<3,4,3>", Layout((8, 64), (64, 1)))``. An operation that has no result raises
+:class:`cutlet.LayoutError`, which says why.
 
 >>> from cutlet.layouts import *
 >>> print(logical_divide(Layout((4, 2, 3), (2, 1, 8)), Layout(4, 2)))
@@ -248,8 +248,14 @@ def idx2crd(index: int, shape: Any, stride: Any = None) -> Any:
 
 
 def crd2crd(coordinate: Any, dst_shape: Any, src_shape: Any = None) -> Any:
-    """The coordinate in one shape that is the same as one in another shape."""
-    return idx2crd(coordinate, dst_shape) if src_shape is None else call("crd2crd", coordinate, src_shape, dst_shape)
+    """The coordinate in ``dst_shape`` of a coordinate, mode by mode. One of several modes needs its ``src_shape`` to
+    become an index.
+    """
+    if isinstance(coordinate, tuple) and isinstance(dst_shape, tuple):
+        return tuple(crd2crd(mode, shape) for mode, shape in zip(coordinate, dst_shape))
+    if isinstance(coordinate, tuple):
+        return crd2idx(coordinate, src_shape)
+    return idx2crd(coordinate, dst_shape)
 
 
 def print_layout(layout: Layout) -> None:

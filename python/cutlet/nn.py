@@ -17,8 +17,8 @@ _ACTIVATIONS = {
 class Linear(torch.nn.Linear):
     """``torch.nn.Linear`` with cutlet's product: the same parameters, shapes and gradients.
 
-    ``activation`` may be "relu", "gelu" or "silu". It is applied in the product's kernel where no gradient is recorded, and
-    after it elsewhere.
+    ``activation`` may be "relu", "gelu" or "silu". It is applied in the product's kernel where no gradient is recorded,
+    and after it elsewhere.
     """
 
     #: For modules that :func:`replace` has made.
@@ -38,8 +38,8 @@ class Linear(torch.nn.Linear):
 
 
 def replace(model):
-    """Makes each ``torch.nn.Linear`` of a model a :class:`Linear`, with the same parameters and hooks. Subclasses stay as
-    they are.
+    """Makes each ``torch.nn.Linear`` of a model a :class:`Linear`, with the same parameters and hooks. Subclasses stay
+    as they are.
 
     Returns:
         ``model``.

@@ -1,7 +1,8 @@
 """Operations of PyTorch: ``torch.ops.cutlet``.
 
-``torch.compile``, ``torch.export`` and CUDA graphs take them, as ``torch.library`` knows the shapes of their results. `linear`,
-`swiglu` and `embedding` have gradients. Calls of `cutlet`'s own functions take tensors as well, without either.
+``torch.compile``, ``torch.export`` and CUDA graphs take them, as ``torch.library`` knows the shapes of their results.
+``linear``, ``swiglu`` and ``embedding`` have gradients. The functions of ``cutlet`` itself take tensors as well, without
+either.
 
 >>> import torch, cutlet.torch
 >>> y = torch.ops.cutlet.linear(x, weight, bias)
@@ -68,8 +69,8 @@ def _keep_for_linear(context, inputs, output):
     x, weight, bias, activation = inputs
     if activation is not None:
         raise RuntimeError(
-            f"cutlet::linear: activation is {activation}, and a gradient is recorded; apply the activation afterwards, as "
-            "cutlet.nn.Linear does"
+            f"cutlet::linear: activation is {activation}, and a gradient is recorded; apply the activation afterwards, "
+            "as cutlet.nn.Linear does"
         )
     context.save_for_backward(x, weight)
     context.has_bias = bias is not None

@@ -182,7 +182,7 @@ impl Array {
     fn view<T: DeviceData>(&self, context: &'static Context) -> cutlet::Result<View<'_, T>> {
         assert_eq!(size_of::<T>(), self.data_type.size());
         let span = self.dimensions.span().unwrap_or(0);
-        // SAFETY: the owner says that the elements are memory of the place, and is alive while the array is borrowed. It
+        // SAFETY: the owner says that the elements are memory of the place, and lives while the array is borrowed. It
         // frees the memory in the order of the stream, which is its own or was ordered behind it.
         Ok(unsafe { View::from_raw(context.stream.device(), self.address, span)? })
     }
@@ -298,8 +298,8 @@ impl Array {
         let ld = if count <= 1 { run } else { stride };
         if ld < run {
             return wrong_value(format!(
-                "{operation}: {}, and a matrix has one stride of 1, and another one of at least the extent along it; \
-                 pass a contiguous copy, or use `contract`, which takes any strides",
+                "{operation}: {}, and a matrix has one stride of 1, and another one of at least that extent; pass a \
+                 contiguous copy, or use `contract`, which takes any strides",
                 self.in_words()
             ));
         }

@@ -194,7 +194,7 @@ impl<'py> Call<'py> {
         self.first.expect("a call reads its arrays first").1
     }
 
-    /// Does the call's work. Other threads of Python run meanwhile if the work takes long: on the CPU, or if it `waits`.
+    /// Does the call's work. Other threads of Python run meanwhile on the CPU, where work takes long, and if it `waits`.
     ///
     /// # Errors
     /// Those of the work.
@@ -254,7 +254,7 @@ unsafe fn described(name: &'static str, tensor: &DLTensor, is_read_only: bool) -
     let Some(data_type) = DataType::of_dlpack(tensor.dtype) else {
         let found = tensor.dtype;
         return wrong_type(format!(
-            "{name} has elements of {} bits, of DLPack's type code {} in vectors of {}, which no kernel takes; convert it",
+            "{name} has elements of {} bits of DLPack's type code {} in vectors of {}, which no kernel takes; convert it",
             found.bits, found.code.0, found.lanes
         ));
     };

@@ -13,8 +13,9 @@ use crate::product::{Product, Sizes, type_of_product};
 ///
 /// Arguments:
 ///     a: (m, k), and b: (k, n), of one type. Each has one stride of 1, and another one of any length.
-///     out: (m, n). Without it, the framework of `a` makes one of the type `dtype`, or else of `a`'s type; of int8, int32.
-///     alpha, beta: Factors. With a `beta` and without a `residual`, `out` as it was is added. `beta` is 1 with a residual.
+///     out: (m, n). Without it, the framework of `a` makes one of the type `dtype`, or else of `a`'s; of int8, int32.
+///     alpha, beta: Factors. With a `beta` and without a `residual`, `out` as it was is added. With a residual, `beta`
+///         is 1 unless it is given.
 ///     bias: (n,), or (m,) with `bias_along="rows"`, of `out`'s type.
 ///     residual: (m, n), of `out`'s type.
 ///     activation: "relu", "gelu", "silu", or "swiglu": columns of b are gates and ups by turns, and out is (m, n / 2).
@@ -91,8 +92,8 @@ pub fn gemm<'py>(
 /// Products of matrices of a batch: `activation(alpha * a[i] @ b[i] + beta * out[i] + bias)`.
 ///
 /// Arguments:
-///     a: (count, m, k), and b: (count, k, n), of one type. One of them may be a matrix, which is multiplied with each of the
-///         others.
+///     a: (count, m, k), and b: (count, k, n), of one type. One of them may be a matrix, which is multiplied with each
+///         of the others.
 ///     out: (count, m, n), of any strides of which one of the last two is 1.
 ///     Others as in `gemm`.
 ///
@@ -209,8 +210,8 @@ fn batch(a: &Array, b: &Array) -> Result<usize> {
         (3, 3, [of_a, ..], [of_b, ..]) if of_a == of_b => Ok(*of_a),
         (3, 2, [count, ..], _) | (2, 3, _, [count, ..]) => Ok(*count),
         _ => wrong_value(format!(
-            "gemm_batched: a is {} and b is {}; give batches (count, rows, columns) of the same length, or a matrix and a \
-             batch",
+            "gemm_batched: a is {} and b is {}; give batches (count, rows, columns) of the same length, or a matrix and \
+             a batch",
             tuple(a.shape()),
             tuple(b.shape())
         )),

@@ -1,7 +1,7 @@
 //! The extension module of the Python package `cutlet`.
 //!
-//! A function of the module reads its arrays in place ([`array`]), finds the caller's stream ([`stream`]), and calls the
-//! function of the same name of the library. Python code is on no such path, but for outputs that a framework makes.
+//! A function of the module reads its arrays in place ([`array`]), finds the caller's stream ([`stream`]), and calls
+//! the function of the same name of the library. Code in Python runs only where a framework makes an output.
 
 mod array;
 mod call;

@@ -113,7 +113,7 @@ const MOE: &str = "moe";
 ///     out: An array of the shape of `tokens`.
 ///     stream: As in `gemm`.
 ///
-/// How many tokens an expert gets stays on the device: nothing waits. The first call with a number of tokens allocates, so
+/// How many tokens an expert gets stays on the device: nothing waits. The first call with a number of tokens allocates:
 /// make one before a graph is captured.
 ///
 /// Returns:

@@ -8,8 +8,8 @@ use pyo3::types::PyTuple;
 use crate::data_type::DataType;
 use crate::error::Result;
 
-/// An array of the framework of `like`, on its device, of its type unless another is asked for. Memory of a GPU belongs to `stream`, or else to the framework's
-/// current stream.
+/// An array of the framework of `like`, on its device, and of its type unless another one is asked for. Memory of a GPU
+/// belongs to `stream`, or else to the framework's current stream.
 ///
 /// # Errors
 /// The framework's exception, or that it has no arrays that may be written.

@@ -1,5 +1,5 @@
-//! Rows of tables by their numbers: `gather`, `scatter`, `scatter_add` and `embedding_bag`, and the `check` of those that
-//! do not wait.
+//! Rows of tables by their numbers: `gather`, `scatter`, `scatter_add` and `embedding_bag`, and the `check` of calls
+//! that do not wait.
 
 mod indices;
 mod kept;

@@ -92,7 +92,7 @@ pub fn handle_of(stream: &Bound<'_, PyAny>) -> Result<usize> {
         return Ok(default_is_0(handle));
     }
     wrong_type(format!(
-        "stream is {stream}; give a stream of PyTorch or CuPy, an object with `__cuda_stream__`, or a handle as an integer"
+        "stream is {stream}; give a stream of PyTorch or CuPy, an object with `__cuda_stream__`, or a handle"
     ))
 }
 

@@ -53,7 +53,8 @@ def test_coordinates_and_slices():
     assert layout(2, None) == Layout((6,), (1,)) == Layout("(6):(1)")
     assert slice_and_offset((2, None), layout) == (Layout((6,), (1,)), 12)
     assert idx2crd(14, (4, 6)) == (2, 3) and crd2idx((2, 3), (4, 6)) == 14
-    assert crd2crd((2, 3), (2, 12), (4, 6)) == (0, 7)
+    assert crd2crd((2, 3), ((2, 2), 6)) == ((0, 1), 3)
+    assert crd2crd((2, 3), 24, (4, 6)) == crd2crd(14, 24) == 14 and crd2crd(14, (4, 6)) == (2, 3)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS, ids=str)

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use crate::{
     process::{self, Outcome, root},
+    setup,
     workspace::target_dir,
 };
 
@@ -21,6 +22,7 @@ const LARGEST: u64 = 20_000_000;
 
 /// Builds, installs and tests.
 pub fn run() -> Outcome {
+    setup::run()?;
     let folder = target_dir()?.join("python");
     let wheel = build(&folder)?;
     let bytes = fs::metadata(&wheel).map_or(0, |it| it.len());
@@ -51,7 +53,7 @@ fn build(folder: &Path) -> Outcome<PathBuf> {
         python if python.exists() => python,
         _ => fresh(&tools)?,
     };
-    process::run(install(&python, BUILDS))?;
+    process::run(&mut install(&python, BUILDS))?;
     let wheels = folder.join("wheels");
     // Those of earlier versions.
     let _ = fs::remove_dir_all(&wheels);

@@ -8,8 +8,8 @@ use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple};
 
 use super::Layout;
 
-/// An argument in CuTe's notation: an integer, a tuple of them, `None` for `_`, a layout, or a text as it is. A tuple with
-/// layouts in it is a tiler, or else a coordinate.
+/// An argument in CuTe's notation: an integer, a tuple of them, `None` for `_`, a layout, or a text as it is. A tuple
+/// with layouts in it is a tiler, or else a coordinate.
 ///
 /// # Errors
 /// If it is something else.
