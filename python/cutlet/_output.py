@@ -25,15 +25,17 @@ def empty(operation, like, shape, dtype, stream):
 
 
 def _of_torch(torch, like, shape, dtype, stream):
+    device = like.device
     if stream is None:
-        return torch.empty(shape, dtype=dtype, device=like.device)
-    with torch.cuda.stream(torch.cuda.ExternalStream(stream, device=like.device)):
-        return torch.empty(shape, dtype=dtype, device=like.device)
+        return torch.empty(shape, dtype=dtype, device=device)
+    cuda = torch.cuda
+    with cuda.stream(cuda.ExternalStream(stream, device) if stream else cuda.default_stream(device)):
+        return torch.empty(shape, dtype=dtype, device=device)
 
 
 def _of_cupy(cupy, like, shape, dtype, stream):
     with like.device:
         if stream is None:
             return cupy.empty(shape, dtype)
-        with cupy.cuda.ExternalStream(stream):
+        with cupy.cuda.ExternalStream(stream) if stream else cupy.cuda.Stream.null:
             return cupy.empty(shape, dtype)

@@ -228,8 +228,14 @@ def inner_product(a: Any, b: Any) -> int:
 
 
 def prefix_product(shape: Any, init: int = 1) -> Any:
-    """The strides of a shape's column-major layout, of which the first is ``init``."""
-    return call("compact_col_major", shape, init)
+    """The products of all extents to the left of each, times ``init``: the strides of a column-major layout."""
+    if not isinstance(shape, tuple):
+        return init
+    products = []
+    for mode in shape:
+        products.append(prefix_product(mode, init))
+        init *= product(mode)
+    return tuple(products)
 
 
 def shape_div(a: Any, b: Any) -> Any:

@@ -32,6 +32,10 @@ class Linear(torch.nn.Linear):
 
     def forward(self, x):
         operands = (x, self.weight, self.bias)
+        kind = x.device.type
+        if torch.is_autocast_enabled(kind):
+            dtype = torch.get_autocast_dtype(kind)
+            operands = tuple(it if it is None else it.to(dtype) for it in operands)
         if torch.is_grad_enabled() and any(it is not None and it.requires_grad for it in operands):
             return _ACTIVATIONS[self.activation](linear(*operands))
         return linear(*operands, self.activation)

@@ -38,9 +38,9 @@ def _matrix(tensor):
     return tensor if by_rows or by_columns else tensor.contiguous()
 
 
-def _rows(tensor):
+def _flat(tensor):
     """All dimensions but the last as one."""
-    return _matrix(tensor.reshape(-1, tensor.shape[-1]))
+    return tensor.unsqueeze(0) if tensor.dim() == 1 else tensor.flatten(0, -2)
 
 
 def _precision(dtype):
@@ -54,45 +54,42 @@ def _fake_linear(x, weight, bias=None, activation=None):
     return x.new_empty((*x.shape[:-1], weight.shape[0]))
 
 
-@_operation(
-    "linear(Tensor x, Tensor weight, Tensor? bias=None, str? activation=None) -> Tensor", fake=_fake_linear
-)
+@_operation("linear(Tensor x, Tensor weight, Tensor? bias=None, str? activation=None) -> Tensor", fake=_fake_linear)
 def linear(x, weight, bias=None, activation=None):
     """``activation(x @ weight.T + bias)`` for x (..., inputs) and weight (outputs, inputs)."""
     bias = None if bias is None else bias.contiguous()
     weight = _matrix(weight)
-    y = _cutlet.gemm(_rows(x), weight.t(), bias=bias, activation=activation, precision=_precision(x.dtype))
+    y = _cutlet.gemm(_matrix(_flat(x)), weight.t(), bias=bias, activation=activation, precision=_precision(x.dtype))
     return y.view(*x.shape[:-1], weight.shape[0])
 
 
-def _keep_for_linear(context, inputs, output):
+def _keep_for_linear(ctx, inputs, output):
     x, weight, bias, activation = inputs
     if activation is not None:
         raise RuntimeError(
             f"cutlet::linear: activation is {activation}, and a gradient is recorded; apply the activation afterwards, "
             "as cutlet.nn.Linear does"
         )
-    context.save_for_backward(x, weight)
-    context.has_bias = bias is not None
+    ctx.save_for_backward(x, weight)
+    ctx.has_bias = bias is not None
 
 
-def _gradient_of_linear(context, gradient):
-    x, weight = context.saved_tensors
-    needs_x, needs_weight, needs_bias, _ = context.needs_input_grad
+def _gradient_of_linear(ctx, gradient):
+    x, weight = ctx.saved_tensors
+    # Arguments that have their default are left out of it.
+    needed = ctx.needs_input_grad
     of_x = of_weight = of_bias = None
-    rows = gradient.reshape(-1, gradient.shape[-1])
-    if needs_x:
+    rows = _flat(gradient)
+    if needed[0]:
         of_x = linear(rows, weight.t()).view(x.shape)
-    if needs_weight:
-        of_weight = linear(rows.t(), x.reshape(-1, x.shape[-1]).t())
-    if context.has_bias and needs_bias:
+    if needed[1]:
+        of_weight = linear(rows.t(), _flat(x).t())
+    if ctx.has_bias and needed[2]:
         of_bias = rows.sum(0)
     return of_x, of_weight, of_bias, None
 
 
-torch.library.register_autograd(
-    "cutlet::linear", _gradient_of_linear, setup_context=_keep_for_linear, lib=_LIBRARY
-)
+torch.library.register_autograd("cutlet::linear", _gradient_of_linear, setup_context=_keep_for_linear, lib=_LIBRARY)
 
 
 def _fake_swiglu(source):
@@ -105,12 +102,12 @@ def swiglu(source):
     return _cutlet.swiglu(source.contiguous())
 
 
-def _keep_for_swiglu(context, inputs, output):
-    context.save_for_backward(inputs[0])
+def _keep_for_swiglu(ctx, inputs, output):
+    ctx.save_for_backward(inputs[0])
 
 
-def _gradient_of_swiglu(context, gradient):
-    (source,) = context.saved_tensors
+def _gradient_of_swiglu(ctx, gradient):
+    (source,) = ctx.saved_tensors
     gates, ups = source[..., 0::2], source[..., 1::2]
     sigmoid = torch.sigmoid(gates)
     of_gates = gradient * ups * sigmoid * (1 + gates * (1 - sigmoid))
@@ -118,9 +115,7 @@ def _gradient_of_swiglu(context, gradient):
     return torch.stack([of_gates, of_ups], -1).reshape(source.shape)
 
 
-torch.library.register_autograd(
-    "cutlet::swiglu", _gradient_of_swiglu, setup_context=_keep_for_swiglu, lib=_LIBRARY
-)
+torch.library.register_autograd("cutlet::swiglu", _gradient_of_swiglu, setup_context=_keep_for_swiglu, lib=_LIBRARY)
 
 
 def _fake_embedding(table, indices):
@@ -137,24 +132,23 @@ def _fake_embedding_gradient(gradient, indices, rows):
     return gradient.new_empty((rows, gradient.shape[-1]))
 
 
-@_operation(
-    "embedding_gradient(Tensor gradient, Tensor indices, SymInt rows) -> Tensor", fake=_fake_embedding_gradient
-)
+@_operation("embedding_gradient(Tensor gradient, Tensor indices, SymInt rows) -> Tensor", fake=_fake_embedding_gradient)
 def _embedding_gradient(gradient, indices, rows):
     of_table = gradient.new_zeros((rows, gradient.shape[-1]))
-    sources = gradient.reshape(-1, gradient.shape[-1]).contiguous()
-    return _cutlet.scatter_add(sources, indices.reshape(-1).contiguous(), of_table, out_of_range="skip")
+    return _cutlet.scatter_add(
+        _flat(gradient).contiguous(), indices.reshape(-1).contiguous(), of_table, out_of_range="skip"
+    )
 
 
-def _keep_for_embedding(context, inputs, output):
+def _keep_for_embedding(ctx, inputs, output):
     table, indices = inputs
-    context.save_for_backward(indices)
-    context.rows = table.shape[0]
+    ctx.save_for_backward(indices)
+    ctx.rows = table.shape[0]
 
 
-def _gradient_of_embedding(context, gradient):
-    (indices,) = context.saved_tensors
-    return _embedding_gradient(gradient, indices, context.rows), None
+def _gradient_of_embedding(ctx, gradient):
+    (indices,) = ctx.saved_tensors
+    return _embedding_gradient(gradient, indices, ctx.rows), None
 
 
 torch.library.register_autograd(
@@ -167,9 +161,7 @@ def _fake_grouped_gemm(a, b, ends, activation=None):
     return a.new_empty((a.shape[0], columns))
 
 
-@_operation(
-    "grouped_gemm(Tensor a, Tensor b, Tensor ends, str? activation=None) -> Tensor", fake=_fake_grouped_gemm
-)
+@_operation("grouped_gemm(Tensor a, Tensor b, Tensor ends, str? activation=None) -> Tensor", fake=_fake_grouped_gemm)
 def grouped_gemm(a, b, ends, activation=None):
     """Groups of the rows of a (rows, k), each multiplied with a matrix of b (groups, k, n). Group ``g`` ends at row
     ``ends[g]``, int32. Rows that are in no group are zero. It has no gradient.

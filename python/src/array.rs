@@ -87,9 +87,9 @@ impl Dimensions {
         if self.shape().contains(&0) {
             return Some(0);
         }
-        let modes = self.shape().iter().zip(self.strides());
-        modes.fold(Some(1), |span: Option<usize>, (extent, stride)| {
-            span?.checked_add((extent - 1).checked_mul(*stride)?)
+        let mut modes = self.shape().iter().zip(self.strides());
+        modes.try_fold(1usize, |span, (extent, stride)| {
+            span.checked_add((extent - 1).checked_mul(*stride)?)
         })
     }
 
@@ -179,7 +179,7 @@ impl Array {
     }
 
     /// The memory from the first element to the last.
-    fn view<T: DeviceData>(&self, context: &'static Context) -> cutlet::Result<View<'_, T>> {
+    pub fn memory<T: DeviceData>(&self, context: &'static Context) -> cutlet::Result<View<'_, T>> {
         assert_eq!(size_of::<T>(), self.data_type.size());
         let span = self.dimensions.span().unwrap_or(0);
         // SAFETY: the owner says that the elements are memory of the place, and lives while the array is borrowed. It
@@ -188,10 +188,13 @@ impl Array {
     }
 
     /// The memory from the first element to the last, for writing.
-    fn view_mut<T: DeviceData>(&self, context: &'static Context) -> cutlet::Result<ViewMut<'_, T>> {
+    pub fn memory_mut<T: DeviceData>(
+        &self,
+        context: &'static Context,
+    ) -> cutlet::Result<ViewMut<'_, T>> {
         assert!(size_of::<T>() == self.data_type.size() && !self.is_read_only);
         let span = self.dimensions.span().unwrap_or(0);
-        // SAFETY: as in `view`. Operations refuse outputs that overlap their inputs. The owner allows writes.
+        // SAFETY: as in `memory`. Operations refuse outputs that overlap their inputs. The owner allows writes.
         Ok(unsafe { ViewMut::from_raw(context.stream.device(), self.address, span)? })
     }
 
@@ -223,7 +226,7 @@ impl Array {
         context: &'static Context,
         layout: Layout,
     ) -> cutlet::Result<Tensor<'_, T>> {
-        Tensor::new(self.view(context)?, layout)
+        Tensor::new(self.memory(context)?, layout)
     }
 
     /// The tensor of these elements, for writing.
@@ -232,20 +235,7 @@ impl Array {
         context: &'static Context,
         layout: Layout,
     ) -> cutlet::Result<TensorMut<'_, T>> {
-        TensorMut::new(self.view_mut(context)?, layout)
-    }
-
-    /// The elements one behind the other, of an array of any shape.
-    pub fn vector<T: DeviceData>(&self, context: &'static Context) -> cutlet::Result<View<'_, T>> {
-        self.view(context)
-    }
-
-    /// The memory from the first element to the last, for a layout of its elements.
-    pub fn vector_mut<T: DeviceData>(
-        &self,
-        context: &'static Context,
-    ) -> cutlet::Result<ViewMut<'_, T>> {
-        self.view_mut(context)
+        TensorMut::new(self.memory_mut(context)?, layout)
     }
 
     /// Returns an error unless the elements lie one behind the other in row-major order.
@@ -348,7 +338,7 @@ impl Shaped {
         context: &'static Context,
     ) -> cutlet::Result<Matrix<'a, T>> {
         Matrix::with_ld(
-            array.view(context)?,
+            array.memory(context)?,
             self.rows,
             self.columns,
             self.order,
@@ -362,7 +352,7 @@ impl Shaped {
         array: &'a Array,
         context: &'static Context,
     ) -> cutlet::Result<MatrixMut<'a, T>> {
-        let view = array.view_mut(context)?;
+        let view = array.memory_mut(context)?;
         MatrixMut::with_ld(view, self.rows, self.columns, self.order, self.ld)
     }
 
@@ -377,7 +367,7 @@ impl Shaped {
             return Ok(MatrixBatch::repeated(self.of(array, context)?, count));
         }
         let (count, stride) = array.repeats();
-        let view = array.view(context)?;
+        let view = array.memory(context)?;
         MatrixBatch::strided(
             view,
             count,
@@ -396,7 +386,7 @@ impl Shaped {
         context: &'static Context,
     ) -> cutlet::Result<MatrixBatchMut<'a, T>> {
         let (count, stride) = array.repeats();
-        let view = array.view_mut(context)?;
+        let view = array.memory_mut(context)?;
         MatrixBatchMut::strided(
             view,
             count,

@@ -159,7 +159,9 @@ impl<'py> Call<'py> {
     /// As [`read`](Self::read), and if its owner forbids writes.
     pub fn write(&mut self, name: &'static str, array: &Bound<'py, PyAny>) -> Result<Argument> {
         let found = self.read(name, array)?;
-        match found.is_read_only {
+        // JAX's arrays are immutable, and their capsules do not say so.
+        let is_of_jax = found._owner.is_some() && stream::framework(array)? == "jaxlib";
+        match found.is_read_only || is_of_jax {
             true => wrong_value(format!(
                 "{}: {name} is read-only; give an array that may be written",
                 self.operation
@@ -259,9 +261,9 @@ unsafe fn described(name: &'static str, tensor: &DLTensor, is_read_only: bool) -
         ));
     };
     let rank = usize::try_from(tensor.ndim).unwrap_or(0);
-    // SAFETY: the description has an extent for each dimension, and a stride if there are any.
     let of = |numbers: *const i64| match rank == 0 || numbers.is_null() {
         true => None,
+        // SAFETY: the description has an extent for each dimension, and a stride if there are any.
         false => Some(unsafe { std::slice::from_raw_parts(numbers, rank) }),
     };
     let (shape, strides) = (of(tensor.shape), of(tensor.strides));

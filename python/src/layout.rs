@@ -21,7 +21,13 @@ create_exception!(
     "An operation on layouts has no result, or a text is not in CuTe's notation. The message says why."
 );
 
-/// A layout: a shape and a stride, or a swizzle over them.
+/// A layout of CuTe: a function from coordinates to indices, by a shape and a stride, or with a swizzle behind them.
+///
+/// `Layout((4, 6), (6, 1))` and `Layout("(4,6):(6,1)")` are the same. Without a stride, it is column-major. `layout(2, 3)`
+/// is an index, `layout(2, None)` a slice, `layout[1]` a mode, and `a @ b` a composition. In a notebook, it is a picture.
+///
+/// Raises:
+///     LayoutError: There is no such layout. The message says why.
 #[pyclass(frozen, module = "cutlet", name = "Layout")]
 pub struct Layout {
     value: Value,
@@ -88,28 +94,34 @@ impl Layout {
         })
     }
 
+    /// Integers, and tuples of them.
     #[getter]
     fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.apply(py, "shape")
     }
 
+    /// Integers, and tuples of them, of the shape's profile.
     #[getter]
     fn stride<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.apply(py, "stride")
     }
 
+    /// The number of coordinates.
     fn size<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.apply(py, "size")
     }
 
+    /// One more than the largest index.
     fn cosize<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.apply(py, "cosize")
     }
 
+    /// How deep modes are nested.
     fn depth<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.apply(py, "depth")
     }
 
+    /// The number of modes.
     fn rank<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.apply(py, "rank")
     }
@@ -201,6 +213,8 @@ impl Layout {
         self.tell(|| Picture::Latex.draw(&self.value))
     }
 
+    /// An SVG document. Cells are coloured by "index", "row", "column" or "bank" of elements of so many bits, or by the
+    /// tiles of a tiler.
     #[pyo3(signature = (*, color=None, bits=32, tiler=None))]
     fn svg(
         &self,
@@ -221,6 +235,8 @@ impl Layout {
         }
     }
 
+    /// An SVG document of what each thread holds of a tile, of a layout of threads and values. Cells are coloured by
+    /// thread or by value.
     #[pyo3(signature = (tile=None, *, by_value=false))]
     fn thread_values(&self, tile: Option<&Bound<'_, PyAny>>, by_value: bool) -> PyResult<String> {
         let tile = tile.map(text_of).transpose()?.unwrap_or_default();
@@ -232,18 +248,23 @@ impl Layout {
         })
     }
 
+    /// The conflicts of a warp's accesses to shared memory, of elements of so many bits. The first mode is the thread.
     fn bank_conflicts(&self, bits: i64) -> PyResult<String> {
         self.tell(|| analysis::banks(&self.value, bits))
     }
 
+    /// The sectors of global memory that a warp's accesses touch, of elements of so many bits. The first mode is the
+    /// thread.
     fn coalescing(&self, bits: i64) -> PyResult<String> {
         self.tell(|| analysis::sectors(&self.value, bits))
     }
 
+    /// Whether each index is reached once.
     fn bijective(&self) -> PyResult<String> {
         self.tell(|| analysis::bijection(&self.value))
     }
 
+    /// The steps of the operation whose result the layout is.
     fn explain(&self) -> PyResult<String> {
         let explained = explain(&self.expression)?;
         match explained.is_empty() {

@@ -1,6 +1,6 @@
 //! The extension module of the Python package `cutlet`.
 //!
-//! A function of the module reads its arrays in place ([`array`]), finds the caller's stream ([`stream`]), and calls
+//! A function of the module reads its arrays in place (`array`), finds the caller's stream (`stream`), and calls
 //! the function of the same name of the library. Code in Python runs only where a framework makes an output.
 
 mod array;

@@ -224,6 +224,7 @@ fn enqueue_layer<T: ExpertElement>(call: &Call<'_>, layer: &Layer<'_>) -> Result
     let (tokens, experts) = (layer.tokens.1.rows, layer.router.1.columns);
     call.run(false, || {
         context.kept.moe_rows.with(
+            &context.stream,
             [tokens, layer.top_k, experts],
             || MoeRows::new(context.stream.device(), tokens, layer.top_k, experts),
             |rows| layer.enqueue::<T>(context, rows),

@@ -87,8 +87,8 @@ impl Copy<'_> {
         let context = call.context();
         call.run(false, || {
             let (from, to) = (
-                self.from.vector::<T>(context)?,
-                self.to.vector_mut(context)?,
+                self.from.memory::<T>(context)?,
+                self.to.memory_mut(context)?,
             );
             cutlet::permute(&context.stream, from, &self.of_from, to, &self.of_to)
         })

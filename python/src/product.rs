@@ -231,7 +231,7 @@ fn described<'a, T: Element<D>, D: DeviceData>(
     let b = b.batch_of::<T>(product.b, count, context)?;
     let mut gemm = Gemm::new(a, b, to).precision(product.precision);
     if let Some((bias, along)) = product.bias {
-        let elements = bias.vector::<D>(context)?;
+        let elements = bias.memory::<D>(context)?;
         gemm = gemm.bias(match along {
             BiasAlong::Rows => Bias::rows(elements),
             BiasAlong::Columns => Bias::columns(elements),
@@ -242,7 +242,7 @@ fn described<'a, T: Element<D>, D: DeviceData>(
     }
     Ok(match product.sizes {
         Sizes::None => gemm,
-        Sizes::Ends(ends) => gemm.group_ends(GroupEnds::from(ends.vector::<i32>(context)?)),
-        Sizes::Rows(rows) => gemm.group_rows(GroupRows::from(rows.vector::<i32>(context)?)),
+        Sizes::Ends(ends) => gemm.group_ends(GroupEnds::from(ends.memory::<i32>(context)?)),
+        Sizes::Rows(rows) => gemm.group_rows(GroupRows::from(rows.memory::<i32>(context)?)),
     })
 }

@@ -119,6 +119,7 @@ fn enqueue_gather<T: DeviceData>(call: &Call<'_>, moved: &Moved<'_>) -> Result<(
         for_indices!(moved.indices, context, |indices| match policy {
             Policy::Error => cutlet::gather(stream, table, indices, rows),
             _ => context.kept.gather.with(
+                stream,
                 policy,
                 || Ok(Gather::new(stream.device())?.out_of_range(policy.out_of_range())),
                 |gather| gather.enqueue(stream, table, indices, rows),
@@ -182,6 +183,7 @@ fn enqueue_scatter<T: DeviceData>(call: &Call<'_>, moved: &Moved<'_>) -> Result<
         for_indices!(moved.indices, context, |indices| match policy {
             Policy::Error => cutlet::scatter(stream, source, indices, table),
             _ => context.kept.scatter.with(
+                stream,
                 policy,
                 || Ok(Scatter::new(stream.device())?.out_of_range(policy.out_of_range())),
                 |scatter| scatter.enqueue(stream, source, indices, table),
@@ -251,6 +253,7 @@ fn enqueue_scatter_add<T: AddElement>(
         for_indices!(moved.indices, context, |indices| match (policy, ordered) {
             (Policy::Error, false) => cutlet::scatter_add(stream, source, indices, table),
             _ => context.kept.scatter_add.with(
+                stream,
                 (policy, ordered),
                 || {
                     let add = ScatterAdd::new(stream.device())?.out_of_range(policy.out_of_range());
@@ -398,7 +401,7 @@ fn enqueue_bags<T: PooledElement>(call: &Call<'_>, bagged: &Bagged<'_>) -> Resul
             }
         };
         let weights = match bagged.weights {
-            Some(weights) => Some(weights.vector::<f32>(context)?),
+            Some(weights) => Some(weights.memory::<f32>(context)?),
             None => None,
         };
         for_indices!(moved.indices, context, |indices| match (policy, weights) {
@@ -406,6 +409,7 @@ fn enqueue_bags<T: PooledElement>(call: &Call<'_>, bagged: &Bagged<'_>) -> Resul
                 cutlet::embedding_bag(stream, pooling, table, indices, bags, sums)
             }
             _ => context.kept.embedding_bag.with(
+                stream,
                 (policy, pooling),
                 || {
                     let bag = EmbeddingBag::new(stream.device(), pooling)?;

@@ -104,13 +104,17 @@ pub fn default_is_0(handle: usize) -> usize {
     }
 }
 
+/// The package that an array's type comes from.
+pub fn framework(array: &Bound<'_, PyAny>) -> PyResult<String> {
+    let module = array.get_type().module()?;
+    let module = module.to_cow()?;
+    Ok(module.split('.').next().unwrap_or_default().to_string())
+}
+
 /// The current stream of the framework that an array comes from; the default stream if the framework names none.
 pub fn current_stream(array: &Bound<'_, PyAny>, gpu: i32) -> Result<usize> {
     let py = array.py();
-    let module = array.get_type().module()?;
-    let root = module.to_cow()?;
-    let root = root.split('.').next().unwrap_or_default();
-    let current = match root {
+    let current = match &*framework(array)? {
         "torch" => {
             let cuda = py.import(intern!(py, "torch.cuda"))?;
             let stream = cuda.call_method1(intern!(py, "current_stream"), (gpu,))?;

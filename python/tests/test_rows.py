@@ -157,7 +157,10 @@ def test_top_k(rng, normalised):
 @pytest.mark.parametrize("shape", [(6, 8), (2, 3, 8)])
 def test_moe(rng, shape):
     experts, width, inner, k = 4, 8, 6, 2
-    random = lambda *shape: rng.standard_normal(shape).astype("float32")
+
+    def random(*shape):
+        return rng.standard_normal(shape).astype("float32")
+
     tokens, router = random(*shape), random(experts, width)
     first, down = random(experts, 2 * inner, width), random(experts, width, inner)
     result = cutlet.moe(tokens, router, first, down, k)

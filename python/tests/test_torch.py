@@ -272,6 +272,14 @@ def test_linear_is_a_drop_in(activation):
         torch.testing.assert_close(layer(x), expected, rtol=2e-3, atol=2e-3)
 
 
+def test_autocast():
+    layer, x = cutlet.nn.Linear(8, 6, device=DEVICE), torch.randn(5, 8, device=DEVICE)
+    with torch.autocast(DEVICE, torch.bfloat16):
+        y = layer(x)
+    assert y.dtype == torch.bfloat16
+    torch.testing.assert_close(y.float(), torch.nn.functional.linear(x, layer.weight, layer.bias), rtol=5e-2, atol=5e-2)
+
+
 def test_replace():
     model = torch.nn.Sequential(torch.nn.Linear(8, 6), torch.nn.ReLU(), torch.nn.Linear(6, 4)).to(DEVICE)
     x = torch.randn(5, 8, device=DEVICE)

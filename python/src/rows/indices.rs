@@ -35,11 +35,11 @@ macro_rules! for_indices {
     ($indices:expr, $context:expr, |$view:ident| $call:expr) => {
         match $indices {
             $crate::rows::indices::Indices::Narrow(array) => {
-                let $view = array.vector::<i32>($context)?;
+                let $view = array.memory::<i32>($context)?;
                 $call
             }
             $crate::rows::indices::Indices::Wide(array) => {
-                let $view = array.vector::<i64>($context)?;
+                let $view = array.memory::<i64>($context)?;
                 $call
             }
         }

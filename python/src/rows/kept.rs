@@ -33,9 +33,16 @@ impl Kept {
 }
 
 /// Operations of one kind, by what they were made for.
-pub struct Operations<K, P>(Mutex<Vec<(K, P)>>);
+pub struct Operations<K, P>(Mutex<Vec<Operation<K, P>>>);
 
-/// The most operations of a kind. Tables and policies are few; the numbers of a mixture's tokens may be many.
+struct Operation<K, P> {
+    of: K,
+    operation: P,
+    /// Whether a graph has it. A graph writes its memory at each replay, and nothing tells when the graph ends.
+    is_in_graph: bool,
+}
+
+/// The most operations of a kind that are in no graph. Policies are fewer; the numbers of a mixture's tokens may be more.
 const MOST: usize = 16;
 
 impl<K, P> Default for Operations<K, P> {
@@ -45,33 +52,44 @@ impl<K, P> Default for Operations<K, P> {
 }
 
 impl<K: PartialEq, P> Operations<K, P> {
-    /// Works with the operation of a key. The first use makes it.
+    /// Works in a stream with the operation of a key. The first use makes it.
     ///
     /// # Errors
     /// Those of making it and of the work.
     pub fn with<R>(
         &self,
-        key: K,
+        stream: &Stream,
+        of: K,
         make: impl FnOnce() -> cutlet::Result<P>,
         work: impl FnOnce(&mut P) -> cutlet::Result<R>,
     ) -> cutlet::Result<R> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = match kept.iter().position(|(of, _)| *of == key) {
+        let at = match kept.iter().position(|it| it.of == of) {
             Some(at) => at,
             None => {
-                let made = make()?;
-                if kept.len() == MOST {
-                    kept.remove(0);
+                let operation = make()?;
+                let mut free = kept.iter().enumerate().filter(|(_, it)| !it.is_in_graph);
+                let oldest = free.next().map(|(at, _)| at);
+                // One was counted already.
+                if let (Some(oldest), true) = (oldest, free.count() + 1 >= MOST) {
+                    kept.remove(oldest);
                 }
-                kept.push((key, made));
+                kept.push(Operation {
+                    of,
+                    operation,
+                    is_in_graph: false,
+                });
                 kept.len() - 1
             }
         };
-        work(&mut kept[at].1)
+        kept[at].is_in_graph |= stream.is_capturing()?;
+        work(&mut kept[at].operation)
     }
 
     fn each(&self, check: impl FnMut(&mut P) -> cutlet::Result<()>) -> cutlet::Result<()> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter_mut().map(|(_, it)| it).try_for_each(check)
+        kept.iter_mut()
+            .map(|it| &mut it.operation)
+            .try_for_each(check)
     }
 }
