@@ -1,6 +1,7 @@
 //! Builds the wheel of the Python package, installs it into a fresh virtual environment, and runs its tests there.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -11,8 +12,14 @@ use crate::{
     workspace::target_dir,
 };
 
-/// What builds a wheel, with its versions.
-const BUILDS: &[&str] = &["maturin>=1.9.4,<2"];
+/// What builds a wheel.
+const MATURIN: &str = "maturin==1.16.0";
+
+/// The version of zig, which links for a version of glibc that is older than the machine's.
+const ZIG: &str = "0.17.1";
+
+/// The glibc that the wheel needs, as distributions from 2019 on have it.
+const GLIBC: &str = "2.28";
 
 /// What the tests need besides the wheel. Tests that need another framework are skipped without it.
 const TESTS: &[&str] = &["ml_dtypes", "numpy", "pytest"];
@@ -53,24 +60,27 @@ fn build(folder: &Path) -> Outcome<PathBuf> {
         python if python.exists() => python,
         _ => fresh(&tools)?,
     };
-    process::run(&mut install(&python, BUILDS))?;
+    process::run(&mut install(
+        &python,
+        &[MATURIN, &format!("ziglang=={ZIG}")],
+    ))?;
     let wheels = folder.join("wheels");
     // Those of earlier versions.
     let _ = fs::remove_dir_all(&wheels);
+    let linker = linker(&tools)?;
     let started = Instant::now();
     process::run(
         Command::new(python.with_file_name("maturin"))
-            .args([
-                "build",
-                "--release",
-                "--locked",
-                "--manifest-path",
-                "python/Cargo.toml",
-            ])
+            .args(["build", "--release", "--locked"])
+            .args(["--manifest-path", "python/Cargo.toml"])
+            .arg("--compatibility")
+            .arg(format!("manylinux_{}", GLIBC.replace('.', "_")))
             .arg("--interpreter")
             .arg(&python)
             .arg("--out")
             .arg(&wheels)
+            .args(["--", "-C"])
+            .arg(format!("linker={}", linker.display()))
             .current_dir(root()),
     )?;
     println!("\nbuilt in {:.0} s", started.elapsed().as_secs_f64());
@@ -81,6 +91,27 @@ fn build(folder: &Path) -> Outcome<PathBuf> {
     found
         .map(|entry| entry.path())
         .ok_or_else(|| format!("maturin left no wheel in {}", wheels.display()))
+}
+
+/// Writes the program that links the library, and returns its path. maturin itself would compile all kernels once more,
+/// for a target of zig's.
+fn linker(tools: &Path) -> Outcome<PathBuf> {
+    let program = tools.join("bin/link");
+    let python = interpreter(tools);
+    let script = format!(
+        "#!/bin/sh\n\
+         export CARGO_ZIGBUILD_ZIG_VERSION={ZIG}\n\
+         export CARGO_ZIGBUILD_ZIG_COMMAND='{}'\n\
+         export CARGO_ZIGBUILD_ZIG_COMMAND_ARGS='-m ziglang'\n\
+         exec '{}' zig cc -- -g -fno-sanitize=all -target {}-linux-gnu.{GLIBC} \"$@\"\n",
+        python.display(),
+        python.with_file_name("maturin").display(),
+        std::env::consts::ARCH,
+    );
+    let written = fs::write(&program, script)
+        .and_then(|()| fs::set_permissions(&program, fs::Permissions::from_mode(0o755)));
+    written.map_err(|error| format!("cannot write {}: {error}", program.display()))?;
+    Ok(program)
 }
 
 /// Makes a new virtual environment, and returns its interpreter.
