@@ -96,7 +96,8 @@ fn build(folder: &Path) -> Outcome<PathBuf> {
 /// Writes the program that links the library, and returns its path. maturin itself would compile all kernels once more,
 /// for a target of zig's.
 fn linker(tools: &Path) -> Outcome<PathBuf> {
-    let program = tools.join("bin/link");
+    // rustc takes a program of this name for a C compiler.
+    let program = tools.join("bin/zigcc");
     let python = interpreter(tools);
     let script = format!(
         "#!/bin/sh\n\

@@ -30,12 +30,15 @@ const MOST_TYPES: usize = 64;
 impl Exchange {
     /// The functions of an array's framework, if it has them.
     pub fn of(array: &Bound<'_, PyAny>) -> Option<Exchange> {
-        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         let of = array.get_type_ptr();
-        if let Some((_, exchange)) = known.iter().find(|(it, _)| ptr::eq(it.as_ptr().cast(), of)) {
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_it = |(it, _): &&(Py<PyType>, _)| ptr::eq(it.as_ptr().cast(), of);
+        if let Some((_, exchange)) = known().iter().find(is_it) {
             return *exchange;
         }
+        // Not under the lock: code in Python may run, and let another thread run that waits for the lock.
         let exchange = found(array);
+        let mut known = known();
         if known.len() < MOST_TYPES {
             known.push((array.get_type().unbind(), exchange));
         }
