@@ -14,11 +14,10 @@ array([[3., 3., 3., 3.],
 
 """
 
-from importlib.metadata import PackageNotFoundError, version
-
 from ._cutlet import (
     Layout,
     LayoutError,
+    __version__,
     check,
     contract,
     embedding_bag,
@@ -36,11 +35,6 @@ from ._cutlet import (
 )
 from ._doctor import doctor
 from . import layouts
-
-try:
-    __version__ = version("cutlet")
-except PackageNotFoundError:  # A folder on the path, without the wheel's metadata.
-    __version__ = "unknown"
 
 __all__ = [
     "Layout",

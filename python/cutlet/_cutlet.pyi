@@ -1,5 +1,7 @@
 from typing import Any, Iterator, List, Literal, Optional, Protocol, Sequence, Tuple, TypeVar, Union
 
+__version__: str
+
 class _Array(Protocol):
     """An array with `__dlpack__`, `__cuda_array_interface__` or `__array_interface__`."""
 

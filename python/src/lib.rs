@@ -26,6 +26,13 @@ use pyo3::prelude::*;
 /// The functions of `cutlet`.
 #[pymodule]
 mod _cutlet {
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
     #[pymodule_export]
     use crate::contract::contract;
     #[pymodule_export]

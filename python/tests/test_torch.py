@@ -110,6 +110,34 @@ def test_groups(dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
+def test_routers_and_gates(dtype):
+    # No two logits of a token are the same.
+    logits = torch.stack([torch.randperm(64) for _ in range(20)]).to(DEVICE).to(dtype) / 16
+    choices, weights = cutlet.top_k(logits, 6)
+    expected = torch.topk(logits.double(), 6)
+    assert torch.equal(choices, expected.indices.int())
+    torch.testing.assert_close(weights, torch.softmax(expected.values, -1).float(), rtol=1e-4, atol=1e-5)
+    source = torch.randn(3, 5, 48, device=DEVICE, dtype=dtype)
+    gates, ups = source[..., 0::2].contiguous(), source[..., 1::2].contiguous()
+    gated = torch.nn.functional.silu(gates.double()) * ups.double()
+    error = 1e-5 if dtype == torch.float32 else 1e-2
+    torch.testing.assert_close(cutlet.swiglu(source).double(), gated, rtol=error, atol=error)
+    torch.testing.assert_close(cutlet.silu_mul(gates, ups).double(), gated, rtol=error, atol=error)
+
+
+@pytest.mark.parametrize("dtype", [*FLOATS, torch.int64, torch.bool, torch.complex64])
+def test_moves_of_any_type(dtype):
+    table, source = integers(50, 24).to(dtype), integers(30, 24).to(dtype)
+    indices = torch.randperm(50, device=DEVICE)[:30]
+    expected = table.clone()
+    expected[indices] = source
+    assert torch.equal(cutlet.scatter(source, indices, table.clone()), expected)
+    assert torch.equal(cutlet.gather(table, indices), table[indices])
+    volume = table.reshape(5, 10, 24)[:, ::2]
+    assert torch.equal(cutlet.permute(volume, (2, 0, 1)), volume.permute(2, 0, 1))
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
 def test_moe(dtype):
     tokens, router = torch.randn(12, 32, device=DEVICE, dtype=dtype), torch.randn(4, 32, device=DEVICE, dtype=dtype)
     first = torch.randn(4, 48, 32, device=DEVICE, dtype=dtype) / 4
