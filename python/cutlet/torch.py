@@ -1,8 +1,8 @@
 """Operations of PyTorch: ``torch.ops.cutlet``.
 
 ``torch.compile``, ``torch.export`` and CUDA graphs take them, as ``torch.library`` knows the shapes of their results.
-``linear``, ``swiglu`` and ``embedding`` have gradients. The functions of ``cutlet`` itself take tensors as well, without
-either.
+``linear``, ``swiglu`` and ``embedding`` have gradients. The functions of ``cutlet`` itself take tensors as well, and
+have neither.
 
 >>> import torch, cutlet.torch
 >>> y = torch.ops.cutlet.linear(x, weight, bias)

@@ -62,7 +62,8 @@ small
 
 # %% [markdown]
 # ## Threads and values
-# What each of 32 threads holds of the result of `mma.sync.m16n8k16`: the first mode is the thread, the second its values.
+# What each of 32 threads holds of the result of `mma.sync.m16n8k16`: the first mode is the thread, the second one its
+# values.
 
 # %%
 holders = Layout("((4,8),(2,2)):((2@1,1@0),(1@1,8@0))")

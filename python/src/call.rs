@@ -32,7 +32,7 @@ pub struct Call<'py> {
 /// An array that was passed. What `__dlpack__` returned is given back when it is dropped.
 pub struct Argument {
     array: Array,
-    _owner: Option<Capsule>,
+    owner: Option<Capsule>,
 }
 
 impl Deref for Argument {
@@ -47,7 +47,7 @@ impl From<Array> for Argument {
     fn from(array: Array) -> Self {
         Argument {
             array,
-            _owner: None,
+            owner: None,
         }
     }
 }
@@ -114,7 +114,7 @@ impl<'py> Call<'py> {
                 let array = unsafe { described(name, capsule.tensor(), is_read_only)? };
                 return Ok(Argument {
                     array,
-                    _owner: Some(capsule),
+                    owner: Some(capsule),
                 });
             }
             Err(error) => error,
@@ -160,7 +160,7 @@ impl<'py> Call<'py> {
     pub fn write(&mut self, name: &'static str, array: &Bound<'py, PyAny>) -> Result<Argument> {
         let found = self.read(name, array)?;
         // JAX's arrays are immutable, and their capsules do not say so.
-        let is_of_jax = found._owner.is_some() && stream::framework(array)? == "jaxlib";
+        let is_of_jax = found.owner.is_some() && stream::framework(array)? == "jaxlib";
         match found.is_read_only || is_of_jax {
             true => wrong_value(format!(
                 "{}: {name} is read-only; give an array that may be written",

@@ -20,6 +20,7 @@ mod product;
 mod rows;
 mod stream;
 mod swiglu;
+mod tuning;
 
 use pyo3::prelude::*;
 
@@ -51,4 +52,6 @@ mod _cutlet {
     use crate::rows::{check, embedding_bag, gather, scatter, scatter_add};
     #[pymodule_export]
     use crate::swiglu::{silu_mul, swiglu};
+    #[pymodule_export]
+    use crate::tuning::install_tuning;
 }
