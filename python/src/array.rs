@@ -19,8 +19,9 @@ use crate::data_type::DataType;
 use crate::error::{Failure, Result, wrong_type, wrong_value};
 use crate::stream::Context;
 
-/// The most dimensions of an array.
-pub const MAX_RANK: usize = 16;
+/// The most dimensions of an array: as many as a copy between layouts takes. A call moves arrays around, so that more
+/// would cost each call time.
+pub const MAX_RANK: usize = 8;
 
 /// An array: where its elements are. Its owner is alive while a call uses it, because the call borrows it.
 #[derive(Clone, Debug)]

@@ -45,10 +45,7 @@ impl Deref for Argument {
 
 impl From<Array> for Argument {
     fn from(array: Array) -> Self {
-        Argument {
-            array,
-            owner: None,
-        }
+        Argument { array, owner: None }
     }
 }
 

@@ -128,6 +128,8 @@ def test_permute_into_strides(array):
     numpy.testing.assert_array_equal(out[1::2], numpy.zeros((4, 3)))
     with pytest.raises(ValueError, match=r"axes is \[0, 0\], and source has 2 dimensions"):
         cutlet.permute(source, (0, 0))
+    with pytest.raises(ValueError, match="source has 9 dimensions; give at most 8"):
+        cutlet.permute(source.reshape((1,) * 7 + (3, 4)))
 
 
 def test_swiglu(array):
