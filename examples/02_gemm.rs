@@ -1,6 +1,6 @@
 //! A GEMM: multiplies two matrices on a GPU if there is one, else on the CPU.
 
-use cutlet::{Device, Matrix, MatrixMut, Result, gemm};
+use cutlet::{Device, DeviceTensor, Result, gemm, layout};
 
 fn main() -> Result<()> {
     let device = Device::auto();
@@ -10,19 +10,13 @@ fn main() -> Result<()> {
     let (m, n, k) = (300, 200, 100);
     let a: Vec<f32> = (0..m * k).map(|i| (i % 7) as f32).collect();
     let b: Vec<f32> = (0..k * n).map(|i| (i % 5) as f32).collect();
-    let (on_a, on_b) = (stream.upload(&a)?, stream.upload(&b)?);
-    let mut on_c = stream.zeroed::<f32>(m * n)?;
+    let on_a = DeviceTensor::upload(&stream, &a, [m, k])?; // by rows
+    let on_b = DeviceTensor::upload(&stream, &b, layout!((dyn k, dyn n):(1, dyn k)))?; // no order needs a copy
+    let mut on_c = DeviceTensor::<f32>::zeroed(&stream, [m, n])?;
 
-    gemm(
-        &stream,
-        1.0,
-        Matrix::row_major(&on_a, m, k)?,
-        Matrix::col_major(&on_b, k, n)?, // no order needs a copy
-        0.0,
-        MatrixMut::row_major(&mut on_c, m, n)?,
-    )?;
+    gemm(&stream, 1.0, &on_a, &on_b, 0.0, &mut on_c)?;
 
-    let c = stream.download(&on_c)?;
+    let c = on_c.download(&stream)?;
     let expected: f32 = (0..k)
         .map(|l| a[(m - 1) * k + l] * b[(n - 1) * k + l])
         .sum();

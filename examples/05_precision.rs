@@ -1,6 +1,6 @@
 //! Precisions: the same product of f32 matrices, multiplied exactly, in tf32 and in three products of tf32.
 
-use cutlet::{Device, Gemm, Matrix, MatrixMut, Precision, Result};
+use cutlet::{Device, DeviceTensor, Gemm, Precision, Result, layout};
 
 fn main() -> Result<()> {
     let device = Device::auto();
@@ -14,18 +14,15 @@ fn main() -> Result<()> {
         numbers.take(count).collect()
     };
     let (a, b) = (numbers(m * k), numbers(k * n));
-    let (on_a, on_b) = (stream.upload(&a)?, stream.upload(&b)?);
-    let mut on_c = stream.zeroed::<f32>(m * n)?;
+    let on_a = DeviceTensor::upload(&stream, &a, [m, k])?;
+    let on_b = DeviceTensor::upload(&stream, &b, layout!((dyn k, dyn n):(1, dyn k)))?;
+    let mut on_c = DeviceTensor::<f32>::zeroed(&stream, [m, n])?;
 
     for precision in [Precision::Exact, Precision::Tf32, Precision::Tf32x3] {
-        Gemm::new(
-            Matrix::row_major(&on_a, m, k)?,
-            Matrix::col_major(&on_b, k, n)?,
-            MatrixMut::row_major(&mut on_c, m, n)?,
-        )
-        .precision(precision)
-        .run(&stream)?;
-        let error = error(&a, &b, &stream.download(&on_c)?, k);
+        Gemm::new(&on_a, &on_b, &mut on_c)
+            .precision(precision)
+            .run(&stream)?;
+        let error = error(&a, &b, &on_c.download(&stream)?, k);
         println!("{precision:>6}: the relative error is {error:.1e}");
         // A precision is a lower bound: kernels without tensor cores multiply exactly.
         let most = match precision {

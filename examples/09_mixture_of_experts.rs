@@ -3,8 +3,7 @@
 //! SwiGLU to its gates and ups before they reach memory.
 
 use cutlet::{
-    Buffer, Device, Gemm, Matrix, MatrixBatch, MatrixMut, MoeRows, Order, Result, RouterWeights,
-    Stream, gemm, top_k,
+    Device, DeviceTensor, Gemm, MoeRows, Result, RouterWeights, Stream, gemm, layout, top_k,
 };
 use half::bf16;
 
@@ -40,30 +39,23 @@ fn main() -> Result<()> {
         second: numbers(EXPERTS * WIDTH * INNER, 0.3),
     };
 
-    let on_tokens = stream.upload(&tokens)?;
-    let on_tokens = Matrix::row_major(&on_tokens, TOKENS, WIDTH)?;
-    let (choices, shares) = choose(&stream, on_tokens, &weights.router)?;
+    let on_tokens = DeviceTensor::upload(&stream, &tokens, [TOKENS, WIDTH])?;
+    let (choices, shares) = choose(&stream, &on_tokens, &weights.router)?;
 
     // A row for each choice, sorted by expert.
-    let rows = TOKENS * TOP_K;
     let mut routed = MoeRows::new(stream.device(), TOKENS, TOP_K, EXPERTS)?;
-    routed.route(&stream, &choices)?;
-    let results = run_experts(&stream, on_tokens, &mut routed, &weights)?;
+    routed.route(&stream, choices.view())?;
+    let results = run_experts(&stream, &on_tokens, &mut routed, &weights)?;
 
     // The results of a token's experts are added.
-    let mut sums = stream.zeroed::<bf16>(TOKENS * WIDTH)?;
-    routed.unpermute(
-        &stream,
-        Matrix::row_major(&results, rows, WIDTH)?,
-        &shares,
-        MatrixMut::row_major(&mut sums, TOKENS, WIDTH)?,
-    )?;
+    let mut sums = DeviceTensor::<bf16>::zeroed(&stream, [TOKENS, WIDTH])?;
+    routed.unpermute(&stream, &results, shares.view(), &mut sums)?;
 
     let offsets = stream.download(routed.offsets())?;
     let counts: Vec<i32> = offsets.windows(2).map(|it| it[1] - it[0]).collect();
     println!("rows of the experts: {counts:?}");
-    let (choices, shares) = (stream.download(&choices)?, stream.download(&shares)?);
-    let error = error(&stream.download(&sums)?, |token| {
+    let (choices, shares) = (choices.download(&stream)?, shares.download(&stream)?);
+    let error = error(&sums.download(&stream)?, |token| {
         let own = token * TOP_K..(token + 1) * TOP_K;
         let token = &tokens[token * WIDTH..][..WIDTH];
         layer(token, &choices[own.clone()], &shares[own], &weights)
@@ -77,76 +69,56 @@ fn main() -> Result<()> {
 /// The experts of each token, and their shares in its result.
 fn choose(
     stream: &Stream,
-    tokens: Matrix<'_, bf16>,
+    tokens: &DeviceTensor<bf16>,
     router: &[bf16],
-) -> Result<(Buffer<i32>, Buffer<f32>)> {
-    let router = stream.upload(router)?;
-    let mut logits = stream.zeroed::<f32>(TOKENS * EXPERTS)?;
-    gemm(
-        stream,
-        1.0,
-        tokens,
-        Matrix::row_major(&router, WIDTH, EXPERTS)?,
-        0.0,
-        MatrixMut::row_major(&mut logits, TOKENS, EXPERTS)?,
-    )?;
-    let mut choices = stream.zeroed::<i32>(TOKENS * TOP_K)?;
-    let mut shares = stream.zeroed::<f32>(TOKENS * TOP_K)?;
-    top_k(
-        stream,
-        Matrix::row_major(&logits, TOKENS, EXPERTS)?,
-        RouterWeights::Normalised,
-        MatrixMut::row_major(&mut choices, TOKENS, TOP_K)?,
-        MatrixMut::row_major(&mut shares, TOKENS, TOP_K)?,
-    )?;
+) -> Result<(DeviceTensor<i32>, DeviceTensor<f32>)> {
+    let router = DeviceTensor::upload(stream, router, [WIDTH, EXPERTS])?;
+    let mut logits = DeviceTensor::<f32>::zeroed(stream, [TOKENS, EXPERTS])?;
+    gemm(stream, 1.0, tokens, &router, 0.0, &mut logits)?;
+    let mut choices = DeviceTensor::<i32>::zeroed(stream, [TOKENS, TOP_K])?;
+    let mut shares = DeviceTensor::<f32>::zeroed(stream, [TOKENS, TOP_K])?;
+    let normalised = RouterWeights::Normalised;
+    top_k(stream, &logits, normalised, &mut choices, &mut shares)?;
     Ok((choices, shares))
 }
 
 /// What each expert makes of the tokens that were routed to it.
 fn run_experts(
     stream: &Stream,
-    tokens: Matrix<'_, bf16>,
+    tokens: &DeviceTensor<bf16>,
     routed: &mut MoeRows,
     weights: &Weights,
-) -> Result<Buffer<bf16>> {
+) -> Result<DeviceTensor<bf16>> {
     let rows = routed.rows();
-    let mut permuted = stream.zeroed::<bf16>(rows * WIDTH)?;
-    routed.permute(
-        stream,
-        tokens,
-        MatrixMut::row_major(&mut permuted, rows, WIDTH)?,
-    )?;
+    let mut permuted = DeviceTensor::<bf16>::zeroed(stream, [rows, WIDTH])?;
+    routed.permute(stream, tokens, &mut permuted)?;
     let ends = routed.ends();
 
-    let first = stream.upload(&weights.first)?;
-    let first = experts(&first, 2 * INNER, WIDTH)?;
-    let mut inner = stream.zeroed::<bf16>(rows * INNER)?;
-    Gemm::new(
-        Matrix::row_major(&permuted, rows, WIDTH)?,
-        first,
-        MatrixMut::row_major(&mut inner, rows, INNER)?,
-    )
-    .group_ends(ends)
-    .swiglu()
-    .run(stream)?;
+    let first = experts(stream, &weights.first, 2 * INNER, WIDTH)?;
+    let mut inner = DeviceTensor::<bf16>::zeroed(stream, [rows, INNER])?;
+    Gemm::new(&permuted, &first, &mut inner)
+        .group_ends(ends)
+        .swiglu()
+        .run(stream)?;
 
-    let second = stream.upload(&weights.second)?;
-    let second = experts(&second, WIDTH, INNER)?;
-    let mut results = stream.zeroed::<bf16>(rows * WIDTH)?;
-    Gemm::new(
-        Matrix::row_major(&inner, rows, INNER)?,
-        second,
-        MatrixMut::row_major(&mut results, rows, WIDTH)?,
-    )
-    .group_ends(ends)
-    .run(stream)?;
+    let second = experts(stream, &weights.second, WIDTH, INNER)?;
+    let mut results = DeviceTensor::<bf16>::zeroed(stream, [rows, WIDTH])?;
+    Gemm::new(&inner, &second, &mut results)
+        .group_ends(ends)
+        .run(stream)?;
     Ok(results)
 }
 
-/// The experts' weights as matrices B: for each expert, a row of weights for each output.
-fn experts(weights: &Buffer<bf16>, outputs: usize, inputs: usize) -> Result<MatrixBatch<'_, bf16>> {
-    let rows = MatrixBatch::packed(weights, EXPERTS, outputs, inputs, Order::RowMajor)?;
-    Ok(rows.transposed())
+/// The experts' weights as matrices B, (K, N, experts): for each expert, a row of weights for each output.
+fn experts(
+    stream: &Stream,
+    weights: &[bf16],
+    outputs: usize,
+    inputs: usize,
+) -> Result<DeviceTensor<bf16>> {
+    let one = inputs * outputs;
+    let of_b = layout!((dyn inputs, dyn outputs, dyn EXPERTS):(1, dyn inputs, dyn one));
+    DeviceTensor::upload(stream, weights, of_b)
 }
 
 /// ‖exact − found‖ / ‖exact‖, where `exact` computes the results of a token.

@@ -3,7 +3,7 @@
 use std::error::Error;
 
 use cudarc::driver::{CudaContext, DevicePtr, DevicePtrMut};
-use cutlet::{Backend, Device, Matrix, MatrixMut, Result, Stream, View, ViewMut, gemm};
+use cutlet::{Backend, Device, Result, Stream, Tensor, TensorMut, View, ViewMut, gemm};
 
 const X: [f32; 4] = [1.0, 2.0, 3.0, 4.0];
 const X_SQUARED: [f32; 4] = [7.0, 10.0, 15.0, 22.0];
@@ -21,8 +21,8 @@ unsafe fn square(stream: &Stream, x: u64, y: u64) -> Result<()> {
             ViewMut::<f32>::from_raw(stream.device(), y, 4)?,
         )
     };
-    let x = Matrix::row_major(x, 2, 2)?;
-    gemm(stream, 1.0, x, x, 0.0, MatrixMut::row_major(y, 2, 2)?)
+    let x = Tensor::new(x, [2, 2])?;
+    gemm(stream, 1.0, x, x, 0.0, TensorMut::new(y, [2, 2])?)
 }
 
 /// On the CPU, memory of any allocator.

@@ -6,7 +6,7 @@ use std::error::Error;
 use cutlet::dlpack::Imported;
 use cutlet::dlpack::dlpark::ffi::DLManagedTensorVersioned;
 use cutlet::dlpack::dlpark::{Managed, versioned};
-use cutlet::{Device, Matrix, MatrixMut, Stream, gemm};
+use cutlet::{Device, DeviceTensor, Stream, Tensor, gemm};
 
 /// The square of a matrix of f32. It reads the tensor where it is, and gives it back to its owner.
 ///
@@ -18,15 +18,13 @@ unsafe fn square(
 ) -> Result<*mut DLManagedTensorVersioned, Box<dyn Error>> {
     // SAFETY: the caller's promise.
     let x = unsafe { Imported::new(stream, Managed::from_raw(x)?)? };
-    // Whatever strides the tensor has: if no matrix has them, the error says so.
-    let x = Matrix::<f32>::from_dlpack(&x)?;
+    let shape = x.shape();
+    // Whatever strides the tensor has: if no kernel reads them, the error says so.
+    let x = Tensor::<f32>::from_dlpack(&x)?;
+    let mut y = DeviceTensor::<f32>::zeroed(stream, shape)?;
+    gemm(stream, 1.0, x, x, 0.0, &mut y)?;
 
-    let (rows, columns) = (x.rows(), x.columns());
-    let mut y = stream.zeroed::<f32>(rows * columns)?;
-    let squared = MatrixMut::row_major(&mut y, rows, columns)?;
-    gemm(stream, 1.0, x, x, 0.0, squared)?;
-
-    let y: versioned::Dlpack = stream.export_dlpack(y, &[rows, columns], None)?;
+    let y: versioned::Dlpack = stream.export_dlpack(y.into_buffer(), shape, None)?;
     Ok(y.into_raw())
 }
 

@@ -1,34 +1,32 @@
 //! Tensors of many modes, multiplied in einsum's notation: attention's scores and outputs from slices of one tensor of
 //! queries, keys and values, without a copy.
 
-use cutlet::{Contraction, Device, DeviceTensor, Result, Tensor, layout, shape};
+use cutlet::{Contraction, Device, DeviceTensor, Result, shape};
 
 fn main() -> Result<()> {
     let device = Device::auto();
     let stream = device.stream()?;
 
     // (batch, sequence, query key or value, head, dimension). Queries, keys and values lie side by side.
-    let in_qkv = layout!((2, 64, 3, 4, 16):(12288, 192, 64, 16, 1));
-    let elements: Vec<f32> = (0..in_qkv.size()).map(|i| (i % 7) as f32 - 3.0).collect();
-    let memory = stream.upload(&elements)?;
-    let qkv = Tensor::new(&memory, in_qkv)?;
+    let elements: Vec<f32> = (0..2 * 64 * 3 * 4 * 16)
+        .map(|i| (i % 7) as f32 - 3.0)
+        .collect();
+    let qkv = DeviceTensor::upload(&stream, &elements, [2, 64, 3, 4, 16])?;
+    let qkv = qkv.tensor();
     let queries = qkv.slice(&shape!((_, _, 0, _, _)))?;
     let keys = qkv.slice(&shape!((_, _, 1, _, _)))?;
     let values = qkv.slice(&shape!((_, _, 2, _, _)))?;
     println!("queries: {}", queries.layout());
 
     // Scores of each batch and head, without softmax.
-    let mut scores =
-        DeviceTensor::<f32>::zeroed(&stream, layout!((2, 4, 64, 64):(16384, 4096, 64, 1)))?;
-    let mut product = Contraction::new("bshd,bthd->bhst", queries, keys, scores.tensor_mut())?;
+    let mut scores = DeviceTensor::<f32>::zeroed(&stream, [2, 4, 64, 64])?;
+    let mut product = Contraction::new("bshd,bthd->bhst", queries, keys, &mut scores)?;
     print!("scores:\n{}", product.explain(&stream)?);
     product.alpha(0.25).run(&stream)?;
 
     // Outputs, with heads side by side again.
-    let mut outputs =
-        DeviceTensor::<f32>::zeroed(&stream, layout!((2, 64, 4, 16):(4096, 64, 16, 1)))?;
-    let to = outputs.tensor_mut();
-    let mut product = Contraction::new("bhst,bthd->bshd", scores.tensor(), values, to)?;
+    let mut outputs = DeviceTensor::<f32>::zeroed(&stream, [2, 64, 4, 16])?;
+    let mut product = Contraction::new("bhst,bthd->bshd", &scores, values, &mut outputs)?;
     print!("outputs:\n{}", product.explain(&stream)?);
     product.run(&stream)?;
 
@@ -43,7 +41,7 @@ fn main() -> Result<()> {
             .sum::<f32>()
     };
     let expected: f32 = (0..64).map(|t| score(t) * at(b, t, 2, h, d)).sum();
-    let found = stream.download(outputs.buffer())?[4096 * b + 64 * s + 16 * h + d];
+    let found = outputs.download(&stream)?[4096 * b + 64 * s + 16 * h + d];
     println!("{found} on {}", device.describe());
     assert_eq!(found, expected);
     Ok(())

@@ -1,174 +1,107 @@
-//! Batches on a device: matrices of the same extents, at equal distances.
+//! Batches: a matrix, and the modes along which others like it follow.
 
 use cutlet_device::DeviceData;
-use cutlet_host::{IntoView, IntoViewMut};
 
 use crate::matrix::{Extents, addresses_of};
-use crate::{Error, Matrix, MatrixMut, Order, Result};
+use crate::{Matrix, MatrixMut};
 
-/// How many matrices a batch has, and how far apart they are.
+/// The most modes of a batch that do not continue one another.
+const MOST: usize = 4;
+
+/// A mode of a batch in one operand: how many matrices, and elements from one to the next.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Repeats {
-    pub(crate) count: usize,
-    /// Elements from one matrix to the next.
-    pub(crate) stride: usize,
+struct Repeat {
+    count: usize,
+    stride: usize,
+}
+
+/// The modes of a batch in one operand, the innermost first. Modes of one matrix are left out.
+#[derive(Clone, Copy, Debug)]
+pub struct Repeats {
+    modes: [Repeat; MOST],
+    len: usize,
 }
 
 impl Repeats {
-    /// Elements from the first of all matrices to the last; `None` on overflow.
-    fn span(self, matrix: &Extents) -> Option<usize> {
-        match (self.count, matrix.span()?) {
-            (0, _) | (_, 0) => Some(0),
-            (count, span) => (count - 1).checked_mul(self.stride)?.checked_add(span),
-        }
+    /// One matrix.
+    pub const ONE: Repeats = Repeats {
+        modes: [Repeat {
+            count: 1,
+            stride: 0,
+        }; MOST],
+        len: 0,
+    };
+
+    /// So many matrices, this far apart.
+    pub fn of(count: usize, stride: usize) -> Repeats {
+        let mut repeats = Repeats::ONE;
+        // One mode always has a place.
+        let _ = repeats.push(count, stride);
+        repeats
     }
 
-    /// The elements from one matrix to the next; 0 where there is no next one, or none has elements: the stride is free
-    /// then, and no arithmetic can rely on it.
-    fn taken_stride(self, matrix: &Extents) -> usize {
-        match self.count > 1 && matrix.span() != Some(0) {
-            true => self.stride,
-            false => 0,
+    /// Adds a mode outside of the others. It becomes one with the outermost if it continues that. `None` if there is no
+    /// place for it.
+    pub fn push(&mut self, count: usize, stride: usize) -> Option<()> {
+        if count == 1 {
+            return Some(());
         }
-    }
-
-    /// Refuses a batch that needs more than `len` elements.
-    fn fits(self, matrix: &Extents, len: usize) -> Result<()> {
-        let found = match self.span(matrix) {
-            Some(span) if span <= len => return Ok(()),
-            Some(span) => format!("it needs {span} elements and the buffer has {len}"),
-            None => "its number of elements exceeds 64 bits".to_string(),
+        let [.., outermost] = &mut self.modes[..self.len] else {
+            (self.modes[0], self.len) = (Repeat { count, stride }, 1);
+            return Some(());
         };
-        Err(self.refused(matrix, found))
-    }
-
-    /// Refuses matrices that have elements in common.
-    fn are_disjoint(self, matrix: &Extents) -> Result<()> {
-        let (run, _) = matrix.run_and_count();
-        let behind_one_another = matrix.span().is_some_and(|span| self.stride >= span);
-        // As heads of attention do, whose rows lie side by side.
-        let side_by_side = self.stride >= run
-            && (self.count.saturating_sub(1))
-                .checked_mul(self.stride)
-                .is_some_and(|last| last + run <= matrix.ld);
-        match self.count <= 1 || behind_one_another || side_by_side {
-            true => Ok(()),
-            false => Err(self.refused(matrix, "they overlap, and they are written".to_string())),
+        if outermost.stride * outermost.count == stride {
+            outermost.count *= count;
+            return Some(());
         }
+        *self.modes.get_mut(self.len)? = Repeat { count, stride };
+        self.len += 1;
+        Some(())
     }
 
-    fn refused(self, matrix: &Extents, found: String) -> Error {
-        Error::Batch {
-            count: self.count,
-            stride: self.stride,
-            rows: matrix.rows,
-            columns: matrix.columns,
-            ld: matrix.ld,
-            found,
+    /// The modes.
+    fn modes(&self) -> &[Repeat] {
+        &self.modes[..self.len]
+    }
+
+    /// How many matrices there are.
+    pub fn count(&self) -> usize {
+        self.modes().iter().map(|it| it.count).product()
+    }
+
+    /// Elements from the first of all matrices to the last. The modes were compared with the memory.
+    fn span(&self, matrix: &Extents) -> usize {
+        match matrix.span() {
+            None | Some(0) => 0,
+            Some(span) => {
+                let steps = self.modes().iter().map(|it| (it.count - 1) * it.stride);
+                span + steps.sum::<usize>()
+            }
         }
-    }
-}
-
-/// The elements that there are for the first of `count` matrices. If there is none, it needs no memory.
-fn available(count: usize, len: usize) -> usize {
-    match count {
-        0 => usize::MAX,
-        _ => len,
     }
 }
 
 macro_rules! batch {
-    ($(#[$doc:meta])* $name:ident of $matrix:ident, $into:ident, $into_view:ident, $check:expr) => {
+    ($(#[$doc:meta])* $name:ident of $matrix:ident) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name<'a, T: DeviceData> {
             /// The first matrix. Its view has the elements of all.
-            pub(crate) first: $matrix<'a, T>,
-            pub(crate) repeats: Repeats,
+            pub first: $matrix<'a, T>,
+            pub repeats: Repeats,
+        }
+
+        /// A batch of one.
+        impl<'a, T: DeviceData> From<$matrix<'a, T>> for $name<'a, T> {
+            fn from(first: $matrix<'a, T>) -> Self {
+                Self { first, repeats: Repeats::ONE }
+            }
         }
 
         impl<'a, T: DeviceData> $name<'a, T> {
-            /// `count` packed matrices, one behind the other, that begin at the first of `elements`.
-            ///
-            /// # Errors
-            /// If they do not fit in `elements`.
-            pub fn packed(
-                elements: impl $into<'a, Element = T>,
-                count: usize,
-                rows: usize,
-                columns: usize,
-                order: Order,
-            ) -> Result<Self> {
-                let view = elements.$into_view();
-                let len = available(count, view.len());
-                let extents = Extents::packed(rows, columns, order, len)?;
-                Self::new($matrix { view, extents }, count, rows * columns)
-            }
-
-            /// `count` matrices that begin at the first of `elements`, each `stride` elements after the one before.
-            /// Runs of a matrix are `ld` elements apart.
-            ///
-            /// # Errors
-            /// If they do not fit in `elements`, or `ld` is shorter than a run. If they are written, and overlap.
-            pub fn strided(
-                elements: impl $into<'a, Element = T>,
-                count: usize,
-                stride: usize,
-                rows: usize,
-                columns: usize,
-                order: Order,
-                ld: usize,
-            ) -> Result<Self> {
-                let view = elements.$into_view();
-                let len = available(count, view.len());
-                let extents = Extents { rows, columns, ld, order }.checked(len)?;
-                Self::new($matrix { view, extents }, count, stride)
-            }
-
-            fn new(first: $matrix<'a, T>, count: usize, stride: usize) -> Result<Self> {
-                let repeats = Repeats { count, stride };
-                repeats.fits(&first.extents, first.view.len())?;
-                let check: fn(Repeats, &Extents) -> Result<()> = $check;
-                check(repeats, &first.extents)?;
-                let elements = count.checked_mul(first.rows() * first.columns());
-                let has_all = elements == Some(first.view.len());
-                let first = if has_all { first } else { first.in_part() };
-                Ok(Self { first, repeats })
-            }
-
-            /// The transposed matrices, in the same memory.
-            pub fn transposed(self) -> Self {
-                Self { first: self.first.transposed(), ..self }
-            }
-
-            /// How many matrices there are.
-            pub fn count(&self) -> usize {
-                self.repeats.count
-            }
-
-            /// Elements from one matrix to the next.
-            pub fn stride(&self) -> usize {
-                self.repeats.stride
-            }
-
-            /// Elements from one matrix to the next; 0 where that is never taken.
-            pub(crate) fn taken_stride(&self) -> usize {
-                self.repeats.taken_stride(&self.first.extents)
-            }
-
-            /// Rows of each matrix.
-            pub fn rows(&self) -> usize {
-                self.first.rows()
-            }
-
-            /// Columns of each matrix.
-            pub fn columns(&self) -> usize {
-                self.first.columns()
-            }
-
             /// The device addresses from the first element of all matrices to the last.
-            pub(crate) fn addresses(&self) -> core::ops::Range<u64> {
-                let span = self.repeats.span(&self.first.extents).unwrap_or(0);
+            pub fn addresses(&self) -> core::ops::Range<u64> {
+                let span = self.repeats.span(&self.first.extents);
                 addresses_of::<T>(self.first.view.address(), span)
             }
         }
@@ -177,56 +110,223 @@ macro_rules! batch {
 
 batch! {
     /// Matrices of the same extents on a device, for reading.
-    ///
-    /// ```
-    /// use cutlet::{Device, MatrixBatch, Order};
-    ///
-    /// let stream = Device::auto().stream()?;
-    /// let elements = stream.zeroed::<f32>(10 * 6)?;
-    /// let batch = MatrixBatch::packed(&elements, 10, 2, 3, Order::RowMajor)?;
-    /// assert_eq!((batch.count(), batch.stride()), (10, 6));
-    /// # Ok::<(), cutlet::Error>(())
-    /// ```
-    MatrixBatch of Matrix, IntoView, into_view, |_, _| Ok(())
+    Batch of Matrix
 }
 batch! {
     /// Matrices of the same extents on a device, for writing. No two of them have an element in common.
-    MatrixBatchMut of MatrixMut, IntoViewMut, into_view_mut, Repeats::are_disjoint
+    BatchMut of MatrixMut
 }
 
-/// A batch of one.
-impl<'a, T: DeviceData> From<Matrix<'a, T>> for MatrixBatch<'a, T> {
-    fn from(matrix: Matrix<'a, T>) -> Self {
-        Self::repeated(matrix, 1)
-    }
-}
-
-/// A batch of one.
-impl<'a, T: DeviceData> From<MatrixMut<'a, T>> for MatrixBatchMut<'a, T> {
-    fn from(matrix: MatrixMut<'a, T>) -> Self {
-        Self {
-            first: matrix,
-            repeats: Repeats {
-                count: 1,
-                stride: 0,
-            },
-        }
-    }
-}
-
-impl<T: DeviceData> Clone for MatrixBatch<'_, T> {
+impl<T: DeviceData> Clone for Batch<'_, T> {
     fn clone(&self) -> Self {
         *self
     }
 }
-impl<T: DeviceData> Copy for MatrixBatch<'_, T> {}
+impl<T: DeviceData> Copy for Batch<'_, T> {}
 
-impl<'a, T: DeviceData> MatrixBatch<'a, T> {
-    /// The same matrix `count` times.
-    pub fn repeated(matrix: Matrix<'a, T>, count: usize) -> Self {
-        Self {
-            first: matrix,
-            repeats: Repeats { count, stride: 0 },
+/// A mode of a batch in A, B and C: how many products, and elements from one to the next in each operand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BatchMode {
+    pub count: usize,
+    pub strides: [usize; 3],
+}
+
+impl BatchMode {
+    /// A mode of one product.
+    const ONE: BatchMode = BatchMode {
+        count: 1,
+        strides: [0; 3],
+    };
+}
+
+/// The modes of a batch in A, B and C together, as few as possible.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchModes {
+    modes: [BatchMode; 3 * MOST],
+    len: usize,
+}
+
+impl BatchModes {
+    /// The modes of three operands with as many matrices. One matrix stands for as many as the others have. Modes are
+    /// split where another operand's begin, and those that continue each other in all operands become one: any of them,
+    /// but neighbours alone if the products are told apart by their numbers.
+    ///
+    /// # Errors
+    /// Why there are none.
+    pub fn of(operands: [&Repeats; 3], are_numbered: bool) -> Result<BatchModes, String> {
+        let counts = operands.map(Repeats::count);
+        let count = counts.into_iter().max().unwrap_or(1);
+        if counts.iter().any(|it| *it != 1 && *it != count) || counts[2] != count {
+            let [a, b, c] = counts;
+            return Err(format!(
+                "there are {a} matrices A, {b} matrices B and {c} matrices C; make them agree"
+            ));
         }
+        let mut batch = BatchModes::split(operands)?;
+        while batch.merge(are_numbered) {}
+        Ok(batch)
+    }
+
+    /// As many modes as kernels take, the innermost first. Those that there are not are of one product.
+    ///
+    /// # Errors
+    /// If there are more modes.
+    pub fn at_most<const N: usize>(&self) -> Result<[BatchMode; N], String> {
+        let found = self.modes();
+        if found.len() > N {
+            let modes = found
+                .iter()
+                .map(|BatchMode { count, strides }| format!("{count} at strides of {strides:?}"));
+            return Err(format!(
+                "the batch has modes of {} in A, B and C, and a launch takes {N}; copy an operand with `permute`, or \
+                 use `contract`, which launches as often as it takes",
+                modes.collect::<Vec<_>>().join(" and ")
+            ));
+        }
+        let mut modes = [BatchMode::ONE; N];
+        modes[..found.len()].copy_from_slice(found);
+        Ok(modes)
+    }
+
+    fn modes(&self) -> &[BatchMode] {
+        &self.modes[..self.len]
+    }
+
+    /// Modes of which each has a stride in each operand.
+    fn split(operands: [&Repeats; 3]) -> Result<BatchModes, String> {
+        let mut batch = BatchModes {
+            modes: [BatchMode::ONE; 3 * MOST],
+            len: 0,
+        };
+        let mut rest = operands.map(|it| *it);
+        let mut nth = [0; 3];
+        loop {
+            let left = [0, 1, 2].map(|it: usize| rest[it].modes().get(nth[it]).copied());
+            let Some(count) = left.iter().flatten().map(|it| it.count).min() else {
+                return Ok(batch);
+            };
+            let mut strides = [0; 3];
+            for operand in 0..3 {
+                let Some(mode) = left[operand] else { continue };
+                if !mode.count.is_multiple_of(count) {
+                    let shapes = operands.map(Repeats::shape);
+                    return Err(format!(
+                        "the batches of A, B and C have the shapes {}, which do not divide each other; give them the \
+                         same shape",
+                        shapes.join(", ")
+                    ));
+                }
+                strides[operand] = mode.stride;
+                match mode.count / count {
+                    1 => nth[operand] += 1,
+                    more => {
+                        rest[operand].modes[nth[operand]] = Repeat {
+                            count: more,
+                            stride: mode.stride * count,
+                        }
+                    }
+                }
+            }
+            // Each mode ends one of an operand's.
+            batch.modes[batch.len] = BatchMode { count, strides };
+            batch.len += 1;
+        }
+    }
+
+    /// Makes one mode of two, if any continues another.
+    fn merge(&mut self, neighbours_alone: bool) -> bool {
+        for inner in 0..self.len {
+            for outer in 0..self.len {
+                let next = self.modes[inner]
+                    .strides
+                    .map(|it| it * self.modes[inner].count);
+                let continues = outer != inner && self.modes[outer].strides == next;
+                if continues && (outer == inner + 1 || !neighbours_alone) {
+                    self.modes[inner].count *= self.modes[outer].count;
+                    self.modes.copy_within(outer + 1..self.len, outer);
+                    self.len -= 1;
+                    return true;
+                }
+            }
+        }
+        false
+    }
+}
+
+impl Repeats {
+    /// The counts of the modes.
+    fn shape(&self) -> String {
+        let counts: Vec<String> = self.modes().iter().map(|it| it.count.to_string()).collect();
+        format!("({})", counts.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn repeats(modes: &[(usize, usize)]) -> Repeats {
+        let mut repeats = Repeats::ONE;
+        for (count, stride) in modes {
+            repeats.push(*count, *stride).unwrap();
+        }
+        repeats
+    }
+
+    fn modes(operands: [&[(usize, usize)]; 3], are_numbered: bool) -> Vec<(usize, [usize; 3])> {
+        let operands = operands.map(repeats);
+        let batch = BatchModes::of(operands.each_ref(), are_numbered).unwrap();
+        batch
+            .modes()
+            .iter()
+            .map(|it| (it.count, it.strides))
+            .collect()
+    }
+
+    #[test]
+    fn modes_that_continue_each_other_are_one() {
+        assert_eq!(repeats(&[(2, 6), (3, 12), (1, 5), (4, 36)]).count(), 24);
+        assert_eq!(repeats(&[(2, 6), (3, 12), (1, 5), (4, 36)]).len, 1);
+        assert_eq!(repeats(&[(2, 6), (3, 13)]).len, 2);
+        assert_eq!(repeats(&[(2, 0), (3, 0)]).len, 1);
+        let mut full = repeats(&[(2, 9), (2, 7), (2, 5), (2, 3)]);
+        assert!(full.push(2, 1).is_none());
+    }
+
+    #[test]
+    fn modes_are_those_of_all_operands() {
+        let packed: &[_] = &[(6, 10)];
+        let apart: &[_] = &[(2, 1), (3, 100)];
+        assert_eq!(modes([packed, packed, packed], false), [(6, [10; 3])]);
+        // B's modes split those of A and C.
+        let split = [(2, [10, 1, 10]), (3, [20, 100, 20])];
+        assert_eq!(modes([packed, apart, packed], false), split);
+        assert_eq!(
+            modes([&[], apart, packed], true),
+            [(2, [0, 1, 10]), (3, [0, 100, 20])]
+        );
+        // By rows: the second mode is inside of the first.
+        let by_rows: &[_] = &[(2, 30), (3, 10)];
+        assert_eq!(modes([by_rows, &[], by_rows], false), [(6, [10, 0, 10])]);
+        assert_eq!(modes([by_rows, &[], by_rows], true).len(), 2);
+    }
+
+    #[test]
+    fn batches_that_do_not_fit_each_other_are_refused() {
+        let said = |operands: [&[(usize, usize)]; 3]| {
+            let operands = operands.map(repeats);
+            BatchModes::of(operands.each_ref(), false).unwrap_err()
+        };
+        let found = said([&[(2, 1)], &[(3, 1)], &[(2, 1)]]);
+        assert_eq!(
+            found,
+            "there are 2 matrices A, 3 matrices B and 2 matrices C; make them agree"
+        );
+        assert!(said([&[(2, 1)], &[(2, 1)], &[]]).contains("and 1 matrices C"));
+        let found = said([&[(2, 1), (3, 5)], &[], &[(3, 1), (2, 5)]]);
+        assert!(
+            found.contains("the shapes (2,3), (), (3,2), which do not divide"),
+            "{found}"
+        );
     }
 }

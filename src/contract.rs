@@ -12,10 +12,11 @@ use cutlet_host::{Scratch, Stream, View, ViewMut};
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use cutlet_layout_core::{Int, Layout};
 
-use crate::batch::Repeats;
+use crate::batch::{Batch, BatchMut, Repeats};
+use crate::gemm::Operands as Batches;
 use crate::matrix::{disjoint, in_stream};
 use crate::{
-    Element, Gemm, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Operand, Precision, Result,
+    Element, Gemm, IntoTensor, IntoTensorMut, Matrix, MatrixMut, Operand, Precision, Result,
     Tensor, TensorMut, permute,
 };
 use lowering::{Copied, Lowering, Rates, lower};
@@ -45,25 +46,24 @@ const OPERATION: &str = "contract";
 /// - More than 8 modes are left of an operand that has to be copied.
 ///
 /// ```
-/// use cutlet::{Device, Tensor, TensorMut, contract, layout, shape};
+/// use cutlet::{Device, DeviceTensor, contract, shape};
 ///
 /// let stream = Device::auto().stream()?;
 /// // (batch, sequence, q k or v, head, dimension), of which slices are multiplied as they lie.
-/// let qkv = stream.upload(&[0.5f32; 2 * 16 * 3 * 4 * 8])?;
-/// let qkv = Tensor::new(&qkv, layout!((2, 16, 3, 4, 8):(1536, 96, 32, 8, 1)))?;
+/// let qkv = DeviceTensor::upload(&stream, &[0.5f32; 2 * 16 * 3 * 4 * 8], [2, 16, 3, 4, 8])?;
+/// let qkv = qkv.tensor();
 /// let (q, k) = (qkv.slice(&shape!((_, _, 0, _, _)))?, qkv.slice(&shape!((_, _, 1, _, _)))?);
-/// let mut scores = stream.zeroed::<f32>(2 * 4 * 16 * 16)?;
-/// let scores_of = layout!((2, 4, 16, 16):(1024, 256, 16, 1));
-/// contract(&stream, "bshd,bthd->bhst", q, k, TensorMut::new(&mut scores, scores_of)?)?;
-/// assert_eq!(stream.download(&scores)?, [2.0; 2 * 4 * 16 * 16]);
+/// let mut scores = DeviceTensor::<f32>::zeroed(&stream, [2, 4, 16, 16])?;
+/// contract(&stream, "bshd,bthd->bhst", q, k, &mut scores)?;
+/// assert_eq!(scores.download(&stream)?, [2.0; 2 * 4 * 16 * 16]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 pub fn contract<'a, T: Element<D>, D: DeviceData>(
     stream: &Stream,
     notation: &str,
-    a: Tensor<'a, T>,
-    b: Tensor<'a, T>,
-    c: TensorMut<'a, D>,
+    a: impl IntoTensor<'a, Element = T>,
+    b: impl IntoTensor<'a, Element = T>,
+    c: impl IntoTensorMut<'a, Element = D>,
 ) -> Result<()> {
     Contraction::new(notation, a, b, c)?.run(stream)
 }
@@ -71,18 +71,14 @@ pub fn contract<'a, T: Element<D>, D: DeviceData>(
 /// A contraction, `C = alpha·Σ A·B + beta·C`: see [`contract`].
 ///
 /// ```
-/// use cutlet::{Contraction, Device, Tensor, TensorMut, layout};
+/// use cutlet::{Contraction, Device, DeviceTensor};
 ///
 /// let stream = Device::auto().stream()?;
-/// let a = stream.upload(&[1.0f32; 3 * 4 * 5])?;
-/// let b = stream.upload(&[2.0f32; 3 * 6 * 5])?;
-/// let mut c = stream.upload(&[1.0f32; 4 * 6])?;
-/// let a = Tensor::new(&a, layout!((3, 4, 5):(20, 5, 1)))?;
-/// let b = Tensor::new(&b, layout!((3, 6, 5):(30, 5, 1)))?;
-/// let c_of = layout!((4, 6):(6, 1));
-/// let mut contraction = Contraction::new("bij,bkj->ik", a, b, TensorMut::new(&mut c, c_of)?)?.beta(1.0);
-/// contraction.run(&stream)?;
-/// assert_eq!(stream.download(&c)?, [31.0; 4 * 6]);
+/// let a = DeviceTensor::upload(&stream, &[1.0f32; 3 * 4 * 5], [3, 4, 5])?;
+/// let b = DeviceTensor::upload(&stream, &[2.0f32; 3 * 6 * 5], [3, 6, 5])?;
+/// let mut c = DeviceTensor::upload(&stream, &[1.0f32; 4 * 6], [4, 6])?;
+/// Contraction::new("bij,bkj->ik", &a, &b, &mut c)?.beta(1.0).run(&stream)?;
+/// assert_eq!(c.download(&stream)?, [31.0; 4 * 6]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 #[derive(Debug)]
@@ -103,11 +99,12 @@ impl<'a, T: Operand, D: DeviceData> Contraction<'a, T, D> {
     /// As [`contract`], if the notation does not fit the tensors.
     pub fn new(
         notation: &str,
-        a: Tensor<'a, T>,
-        b: Tensor<'a, T>,
-        c: TensorMut<'a, D>,
+        a: impl IntoTensor<'a, Element = T>,
+        b: impl IntoTensor<'a, Element = T>,
+        c: impl IntoTensorMut<'a, Element = D>,
     ) -> Result<Self> {
         let notation = Notation::parse(notation)?;
+        let (a, b, c) = (a.into_tensor()?, b.into_tensor()?, c.into_tensor_mut()?);
         let modes = notation.modes([a.layout(), b.layout(), c.layout()])?;
         Ok(Contraction {
             alpha: T::Factor::ONE,
@@ -127,20 +124,23 @@ impl<'a, T: Operand, D: DeviceData> Contraction<'a, T, D> {
     /// As [`contract`], if the modes do not fit each other.
     ///
     /// ```
-    /// use cutlet::{Contraction, Device, Tensor, TensorMut, layout};
+    /// use cutlet::{Contraction, Device, DeviceTensor, layout};
     ///
     /// let stream = Device::auto().stream()?;
-    /// let (a, b) = (stream.upload(&[1.0f32; 6 * 4])?, stream.upload(&[1.0f32; 8 * 4])?);
-    /// let mut c = stream.zeroed::<f32>(6 * 8)?;
     /// // Six rows of A are 2×3 rows of C, the other way round.
-    /// let a = Tensor::new(&a, layout!(((2, 3), 4):((12, 4), 1)))?;
-    /// let b = Tensor::new(&b, layout!((8, 4):(4, 1)))?;
-    /// let c_of = layout!(((2, 3), 8):((8, 16), 1));
-    /// Contraction::of_modes(a, b, TensorMut::new(&mut c, c_of)?)?.run(&stream)?;
-    /// assert_eq!(stream.download(&c)?, [4.0; 6 * 8]);
+    /// let a = DeviceTensor::upload(&stream, &[1.0f32; 6 * 4], layout!(((2, 3), 4):((12, 4), 1)))?;
+    /// let b = DeviceTensor::upload(&stream, &[1.0f32; 8 * 4], [8, 4])?;
+    /// let mut c = DeviceTensor::<f32>::zeroed(&stream, layout!(((2, 3), 8):((8, 16), 1)))?;
+    /// Contraction::of_modes(&a, &b, &mut c)?.run(&stream)?;
+    /// assert_eq!(c.download(&stream)?, [4.0; 6 * 8]);
     /// # Ok::<(), cutlet::Error>(())
     /// ```
-    pub fn of_modes(a: Tensor<'a, T>, b: Tensor<'a, T>, c: TensorMut<'a, D>) -> Result<Self> {
+    pub fn of_modes(
+        a: impl IntoTensor<'a, Element = T>,
+        b: impl IntoTensor<'a, Element = T>,
+        c: impl IntoTensorMut<'a, Element = D>,
+    ) -> Result<Self> {
+        let c = c.into_tensor_mut()?;
         let notation = match c.rank() {
             2 => "MK,NK->MN",
             _ => "MKL,NKL->MNL",
@@ -207,13 +207,12 @@ impl<T: Element<D>, D: DeviceData> Contraction<'_, T, D> {
     /// As [`run`](Self::run).
     ///
     /// ```
-    /// use cutlet::{Contraction, Device, Tensor, TensorMut, layout};
+    /// use cutlet::{Contraction, Device, DeviceTensor};
     ///
     /// let stream = Device::cpu().stream()?;
-    /// let (a, mut c) = (stream.zeroed::<f32>(3 * 40 * 50)?, stream.zeroed::<f32>(40 * 40)?);
-    /// let a = Tensor::new(&a, layout!((3, 40, 50):(2000, 50, 1)))?;
-    /// let c = TensorMut::new(&mut c, layout!((40, 40):(40, 1)))?;
-    /// let explained = Contraction::new("bij,bkj->ik", a, a, c)?.explain(&stream)?;
+    /// let a = DeviceTensor::<f32>::zeroed(&stream, [3, 40, 50])?;
+    /// let mut c = DeviceTensor::<f32>::zeroed(&stream, [40, 40])?;
+    /// let explained = Contraction::new("bij,bkj->ik", &a, &a, &mut c)?.explain(&stream)?;
     /// assert!(explained.contains("M = i 40, N = k 40, K = jb 150"), "{explained}");
     /// assert!(explained.contains("A: copied, 24.0 kB"), "{explained}");
     /// # Ok::<(), cutlet::Error>(())
@@ -267,11 +266,13 @@ impl<T: Element<D>, D: DeviceData> Contraction<'_, T, D> {
         let (in_c, in_copy) = copy.layouts();
         if self.beta != T::Factor::ZERO {
             let old = self.c.view.view();
-            permute(stream, old, &in_c, product.view_mut(), &in_copy)?;
+            let copy = TensorMut::new(product.view_mut(), in_copy)?;
+            permute(stream, Tensor::new(old, in_c)?, copy)?;
         }
         operands.multiply(stream, lowering, product.view_mut())?;
         let c = self.c.view.reborrow();
-        permute(stream, product.view(), &in_copy, c, &in_c)
+        let copy = Tensor::new(product.view(), in_copy)?;
+        permute(stream, copy, TensorMut::new(c, in_c)?)
     }
 
     /// The name of the kernel that the first launch has. None if each product of the batch has one of its own.
@@ -323,7 +324,8 @@ impl<'a, T: DeviceData> Source<'a, T> {
     fn fill(&mut self, stream: &Stream, tensor: View<'a, T>, copy: Option<&Copied>) -> Result<()> {
         if let (Source::Copy(scratch), Some(copy)) = (self, copy) {
             let (in_tensor, in_copy) = copy.layouts();
-            permute(stream, tensor, &in_tensor, scratch.view_mut(), &in_copy)?;
+            let copy = TensorMut::new(scratch.view_mut(), in_copy)?;
+            permute(stream, Tensor::new(tensor, in_tensor)?, copy)?;
         }
         Ok(())
     }
@@ -391,28 +393,27 @@ impl<T: Operand> Operands<'_, T> {
         c: ViewMut<'c, D>,
     ) -> Result<Gemm<'c, T, D>> {
         let batch = &lowering.batch;
-        let [of_a, of_b, of_c] = [0, 1, 2].map(|operand| Repeats {
-            count: batch.extent,
-            stride: batch.strides[operand],
-        });
+        let [of_a, of_b, of_c] =
+            [0, 1, 2].map(|operand| Repeats::of(batch.extent, batch.strides[operand]));
         let [like_a, like_b, like_c] = lowering.matrices;
         let [to_a, to_b, to_c] = offsets(&lowering.loops, nth);
         let matrix = |view: View<'c, T>, extents| Matrix { view, extents }.in_part();
-        let a = MatrixBatch {
+        let a = Batch {
             first: matrix(self.a.slice(to_a..)?, like_a),
             repeats: of_a,
         };
-        let b = MatrixBatch {
+        let b = Batch {
             first: matrix(self.b.slice(to_b..)?, like_b),
             repeats: of_b,
         };
         let (_, view) = c.split_at(to_c)?;
         let extents = like_c;
-        let c = MatrixBatchMut {
+        let c = BatchMut {
             first: MatrixMut { view, extents }.in_part(),
             repeats: of_c,
         };
-        let gemm = Gemm::new(a, b, c).alpha(self.alpha).beta(self.beta);
+        let gemm = Gemm::of(Ok(Batches { a, b, c }));
+        let gemm = gemm.alpha(self.alpha).beta(self.beta);
         Ok(gemm.precision(self.precision))
     }
 }

@@ -9,7 +9,7 @@ use crate::matrix::{addresses, disjoint, in_stream};
 use crate::rows::{
     Index, IndexView, Misses, Operands, OutOfRange, Owners, expect_no_capture, to_next_row,
 };
-use crate::{MAX_EXTENT, Matrix, MatrixMut, Result};
+use crate::{IntoTensor, IntoTensorMut, MAX_EXTENT, Matrix, MatrixMut, Result};
 
 /// What becomes of the rows of a bag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ impl PooledElement for bf16 {}
 /// Computes `output[b] = pooled table[indices[p]]` for all positions `p` of bag `b`, on the stream's device, and waits.
 ///
 /// The rows of a bag are added in the order of its indices, in f32. The output of an empty bag is zero. Table and
-/// output are row-major with any leading dimensions. [`EmbeddingBag`] is the form that does not wait, and takes
+/// output have two modes, of which the second is contiguous. [`EmbeddingBag`] is the form that does not wait, and takes
 /// weights.
 ///
 /// # Errors
@@ -75,37 +75,31 @@ impl PooledElement for bf16 {}
 /// - An index is not a row of the table. It is left out of its bag.
 ///
 /// ```
-/// use cutlet::{Bags, Device, Matrix, MatrixMut, Pooling, embedding_bag};
+/// use cutlet::{Bags, Device, DeviceTensor, Pooling, embedding_bag};
 ///
 /// let stream = Device::auto().stream()?;
-/// let table = stream.upload(&[0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5])?; // 3×2
+/// let table = DeviceTensor::upload(&stream, &[0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5], [3, 2])?;
 /// let indices = stream.upload(&[2i32, 0, 2, 1])?;
 /// let offsets = stream.upload(&[0i32, 3, 3, 4])?; // bags of 3, 0 and 1
-/// let mut sums = stream.zeroed::<f32>(6)?;
-/// embedding_bag(
-///     &stream,
-///     Pooling::Sum,
-///     Matrix::row_major(&table, 3, 2)?,
-///     &indices,
-///     Bags::from_offsets(&offsets)?,
-///     MatrixMut::row_major(&mut sums, 3, 2)?,
-/// )?;
-/// assert_eq!(stream.download(&sums)?, [4.0, 5.5, 0.0, 0.0, 1.0, 1.5]);
+/// let mut sums = DeviceTensor::<f32>::zeroed(&stream, [3, 2])?;
+/// embedding_bag(&stream, Pooling::Sum, &table, &indices, Bags::from_offsets(&offsets)?, &mut sums)?;
+/// assert_eq!(sums.download(&stream)?, [4.0, 5.5, 0.0, 0.0, 1.0, 1.5]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub fn embedding_bag<'i, T: PooledElement, X: Index>(
+pub fn embedding_bag<'a, 'i, T: PooledElement, X: Index>(
     stream: &Stream,
     pooling: Pooling,
-    table: Matrix<'_, T>,
+    table: impl IntoTensor<'a, Element = T>,
     indices: impl IntoView<'i, Element = X>,
     bags: Bags<'_>,
-    output: MatrixMut<'_, T>,
+    output: impl IntoTensorMut<'a, Element = T>,
 ) -> Result<()> {
     expect_no_capture(stream, "an embedding bag that waits until it is done")?;
+    let (table, output) = NAMES.matrices(table, output)?;
     let indices = indices.into_view();
     let misses = Misses::in_stream(stream, NAMES.operation, OUTCOME)?;
     let mut plan = EmbeddingBag::with(misses, pooling);
-    plan.enqueue(stream, table, indices, bags, output)?;
+    plan.launch(stream, table, indices, None, bags, output)?;
     plan.misses.check_one(stream, indices, table.rows())
 }
 
@@ -151,14 +145,15 @@ impl EmbeddingBag {
     /// # Errors
     /// Those of [`embedding_bag`](fn@embedding_bag), with two exceptions: [`check`](Self::check) finds bad indices, and
     /// the stream may be captured.
-    pub fn enqueue<'i, T: PooledElement, X: Index>(
+    pub fn enqueue<'a, 'i, T: PooledElement, X: Index>(
         &mut self,
         stream: &Stream,
-        table: Matrix<'_, T>,
+        table: impl IntoTensor<'a, Element = T>,
         indices: impl IntoView<'i, Element = X>,
         bags: Bags<'_>,
-        output: MatrixMut<'_, T>,
+        output: impl IntoTensorMut<'a, Element = T>,
     ) -> Result<()> {
+        let (table, output) = NAMES.matrices(table, output)?;
         self.launch(stream, table, indices.into_view(), None, bags, output)
     }
 
@@ -169,35 +164,29 @@ impl EmbeddingBag {
     /// each index.
     ///
     /// ```
-    /// use cutlet::{Bags, Device, EmbeddingBag, Matrix, MatrixMut, Pooling};
+    /// use cutlet::{Bags, Device, DeviceTensor, EmbeddingBag, Pooling};
     ///
     /// let stream = Device::auto().stream()?;
-    /// let table = stream.upload(&[1.0f32, 10.0])?; // 2×1
+    /// let table = DeviceTensor::upload(&stream, &[1.0f32, 10.0], [2, 1])?;
     /// let indices = stream.upload(&[0i32, 1, 1, 1])?;
     /// let weights = stream.upload(&[0.5f32, 0.25, 1.0, 2.0])?;
-    /// let mut sums = stream.zeroed::<f32>(2)?;
+    /// let mut sums = DeviceTensor::<f32>::zeroed(&stream, [2, 1])?;
     /// let mut plan = EmbeddingBag::new(stream.device(), Pooling::Sum)?;
-    /// plan.enqueue_weighted(
-    ///     &stream,
-    ///     Matrix::row_major(&table, 2, 1)?,
-    ///     &indices,
-    ///     &weights,
-    ///     Bags::of_len(2),
-    ///     MatrixMut::row_major(&mut sums, 2, 1)?,
-    /// )?;
+    /// plan.enqueue_weighted(&stream, &table, &indices, &weights, Bags::of_len(2), &mut sums)?;
     /// plan.check(&stream)?;
-    /// assert_eq!(stream.download(&sums)?, [3.0, 30.0]);
+    /// assert_eq!(sums.download(&stream)?, [3.0, 30.0]);
     /// # Ok::<(), cutlet::Error>(())
     /// ```
-    pub fn enqueue_weighted<'i, T: PooledElement, X: Index>(
+    pub fn enqueue_weighted<'a, 'i, T: PooledElement, X: Index>(
         &mut self,
         stream: &Stream,
-        table: Matrix<'_, T>,
+        table: impl IntoTensor<'a, Element = T>,
         indices: impl IntoView<'i, Element = X>,
         weights: impl IntoView<'i, Element = f32>,
         bags: Bags<'_>,
-        output: MatrixMut<'_, T>,
+        output: impl IntoTensorMut<'a, Element = T>,
     ) -> Result<()> {
+        let (table, output) = NAMES.matrices(table, output)?;
         let weights = Some(weights.into_view());
         self.launch(stream, table, indices.into_view(), weights, bags, output)
     }

@@ -39,26 +39,6 @@ pub enum Error {
         found: String,
     },
 
-    /// A batch of matrices does not fit in its memory, or its matrices overlap.
-    #[error(
-        "{count} {rows}×{columns} matrices with leading dimension {ld}, {stride} elements apart, were asked for, but \
-         {found}; use fewer or smaller matrices, other distances or a larger buffer"
-    )]
-    Batch {
-        /// How many matrices.
-        count: usize,
-        /// Elements from one to the next.
-        stride: usize,
-        /// Rows of each matrix.
-        rows: usize,
-        /// Its columns.
-        columns: usize,
-        /// Its leading dimension in elements.
-        ld: usize,
-        /// Why they cannot be.
-        found: String,
-    },
-
     /// The extents or orders of a call's operands are wrong.
     #[error("{operation}: {found}")]
     Extents {

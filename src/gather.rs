@@ -1,7 +1,7 @@
 //! Gather: rows of a table by an index.
 
 use cutlet_device::DeviceData;
-use cutlet_host::{Device, IntoView, Stream};
+use cutlet_host::{Device, IntoView, Stream, View};
 use cutlet_kernels::gather::rows::{
     gather_kilo16, gather_long1, gather_long2, gather_long4, gather_long16, gather_medium16,
     gather_page16, gather_short1, gather_short2, gather_short4, gather_short16,
@@ -12,12 +12,12 @@ use crate::rows::{
     Access, Index, IndexView, Misses, Operands, OutOfRange, RowKernels, RowOperation,
     expect_no_capture, tile_of,
 };
-use crate::{Matrix, MatrixMut, Result};
+use crate::{IntoTensor, IntoTensorMut, Matrix, MatrixMut, Result};
 
 /// Computes `output[r] = table[indices[r]]` for each row r, on the stream's device, and waits.
 ///
-/// Elements are of any [`DeviceData`] type, and indices are `i32` or `i64`. Table and output are
-/// row-major with any leading dimensions. [`Gather`] is the form that does not wait.
+/// Elements are of any [`DeviceData`] type, and indices are `i32` or `i64`. Table and output have
+/// two modes, of which the second is contiguous. [`Gather`] is the form that does not wait.
 ///
 /// # Errors
 /// - Extents do not agree.
@@ -28,31 +28,27 @@ use crate::{Matrix, MatrixMut, Result};
 ///   gathered.
 ///
 /// ```
-/// use cutlet::{Device, Matrix, MatrixMut, gather};
+/// use cutlet::{Device, DeviceTensor, gather};
 ///
 /// let stream = Device::auto().stream()?;
-/// let table = stream.upload(&[0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5])?; // 3×2
+/// let table = DeviceTensor::upload(&stream, &[0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5], [3, 2])?;
 /// let indices = stream.upload(&[2i32, 0, 2])?;
-/// let mut rows = stream.zeroed::<f32>(6)?;
-/// gather(
-///     &stream,
-///     Matrix::row_major(&table, 3, 2)?,
-///     &indices,
-///     MatrixMut::row_major(&mut rows, 3, 2)?,
-/// )?;
-/// assert_eq!(stream.download(&rows)?, [2.0, 2.5, 0.0, 0.5, 2.0, 2.5]);
+/// let mut rows = DeviceTensor::<f32>::zeroed(&stream, [3, 2])?;
+/// gather(&stream, &table, &indices, &mut rows)?;
+/// assert_eq!(rows.download(&stream)?, [2.0, 2.5, 0.0, 0.5, 2.0, 2.5]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub fn gather<'i, T: DeviceData, X: Index>(
+pub fn gather<'a, 'i, T: DeviceData, X: Index>(
     stream: &Stream,
-    table: Matrix<'_, T>,
+    table: impl IntoTensor<'a, Element = T>,
     indices: impl IntoView<'i, Element = X>,
-    output: MatrixMut<'_, T>,
+    output: impl IntoTensorMut<'a, Element = T>,
 ) -> Result<()> {
     expect_no_capture(stream, "a gather that waits until it is done")?;
+    let (table, output) = NAMES.matrices(table, output)?;
     let indices = indices.into_view();
     let mut plan = Gather::with(Misses::in_stream(stream, "gather", OUTCOME)?);
-    plan.enqueue(stream, table, indices, output)?;
+    plan.gather_rows(stream, table, indices, output)?;
     plan.misses.check_one(stream, indices, table.rows())
 }
 
@@ -61,21 +57,16 @@ pub fn gather<'i, T: DeviceData, X: Index>(
 /// A graph also writes the report, so the `Gather` must outlive the graph.
 ///
 /// ```
-/// use cutlet::{Device, Error, Gather, Matrix, MatrixMut};
+/// use cutlet::{Device, DeviceTensor, Error, Gather};
 ///
 /// let stream = Device::auto().stream()?;
-/// let table = stream.upload(&[0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5])?; // 3×2
+/// let table = DeviceTensor::upload(&stream, &[0.0f32, 0.5, 1.0, 1.5, 2.0, 2.5], [3, 2])?;
 /// let indices = stream.upload(&[2i32, 3, 0])?;
-/// let mut rows = stream.zeroed::<f32>(6)?;
+/// let mut rows = DeviceTensor::<f32>::zeroed(&stream, [3, 2])?;
 /// let mut plan = Gather::new(stream.device())?;
-/// plan.enqueue(
-///     &stream,
-///     Matrix::row_major(&table, 3, 2)?,
-///     &indices,
-///     MatrixMut::row_major(&mut rows, 3, 2)?,
-/// )?;
+/// plan.enqueue(&stream, &table, &indices, &mut rows)?;
 /// assert!(matches!(plan.check(&stream), Err(Error::IndexMissed { position: 1, .. })));
-/// assert_eq!(stream.download(&rows)?, [2.0, 2.5, 0.0, 0.0, 0.0, 0.5]);
+/// assert_eq!(rows.download(&stream)?, [2.0, 2.5, 0.0, 0.0, 0.0, 0.5]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 #[derive(Debug)]
@@ -103,21 +94,16 @@ impl Gather {
     /// The same gathers, in which an index that is no row of its table means something else than an error.
     ///
     /// ```
-    /// use cutlet::{Device, Gather, Matrix, MatrixMut, OutOfRange};
+    /// use cutlet::{Device, DeviceTensor, Gather, OutOfRange};
     ///
     /// let stream = Device::auto().stream()?;
-    /// let table = stream.upload(&[0.0f32, 0.5, 1.0])?; // 3×1
+    /// let table = DeviceTensor::upload(&stream, &[0.0f32, 0.5, 1.0], [3, 1])?;
     /// let indices = stream.upload(&[1i32, 7, -1])?;
-    /// let mut rows = stream.zeroed::<f32>(3)?;
+    /// let mut rows = DeviceTensor::<f32>::zeroed(&stream, [3, 1])?;
     /// let mut plan = Gather::new(stream.device())?.out_of_range(OutOfRange::Clamp);
-    /// plan.enqueue(
-    ///     &stream,
-    ///     Matrix::row_major(&table, 3, 1)?,
-    ///     &indices,
-    ///     MatrixMut::row_major(&mut rows, 3, 1)?,
-    /// )?;
+    /// plan.enqueue(&stream, &table, &indices, &mut rows)?;
     /// plan.check(&stream)?;
-    /// assert_eq!(stream.download(&rows)?, [0.5, 1.0, 0.0]);
+    /// assert_eq!(rows.download(&stream)?, [0.5, 1.0, 0.0]);
     /// # Ok::<(), cutlet::Error>(())
     /// ```
     pub fn out_of_range(self, out_of_range: OutOfRange) -> Self {
@@ -132,14 +118,25 @@ impl Gather {
     /// # Errors
     /// Those of [`gather`](fn@gather), with two exceptions: [`check`](Self::check) finds bad indices, and
     /// the stream may be captured.
-    pub fn enqueue<'i, T: DeviceData, X: Index>(
+    pub fn enqueue<'a, 'i, T: DeviceData, X: Index>(
+        &mut self,
+        stream: &Stream,
+        table: impl IntoTensor<'a, Element = T>,
+        indices: impl IntoView<'i, Element = X>,
+        output: impl IntoTensorMut<'a, Element = T>,
+    ) -> Result<()> {
+        let (table, output) = NAMES.matrices(table, output)?;
+        self.gather_rows(stream, table, indices.into_view(), output)
+    }
+
+    fn gather_rows<T: DeviceData, X: Index>(
         &mut self,
         stream: &Stream,
         table: Matrix<'_, T>,
-        indices: impl IntoView<'i, Element = X>,
+        indices: View<'_, X>,
         output: MatrixMut<'_, T>,
     ) -> Result<()> {
-        let (indices, rows, table) = (indices.into_view(), output.rows(), table.in_part());
+        let (rows, table) = (output.rows(), table.in_part());
         let output = match self.out_of_range {
             OutOfRange::Skip => output.in_part(),
             OutOfRange::Error | OutOfRange::Clamp => output,

@@ -30,6 +30,7 @@ use half::{bf16, f16};
 
 pub use cutlet_kernels::gemm::epilogue::BiasAlong;
 pub use description::Gemm;
+pub(crate) use description::Operands;
 pub use element_type::ElementType;
 pub use epilogue::{Activation, Bias};
 pub use families::{EpiloguePlan, KernelFamily};
@@ -43,85 +44,63 @@ pub use tuning_file::problem_key::ProblemKey;
 pub use tuning_file::recorder::recorded_problems;
 pub use tuning_file::{DeviceRates, Tuning, TuningEntry};
 
-use crate::{Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Result};
+use crate::{IntoTensor, IntoTensorMut, Result};
 
 /// `C = alpha·A·B + beta·C`, on the stream's device.
 ///
-/// A is m×k, B is k×n, C is m×n. Each is row- or column-major with any leading dimension. If `beta` is 0, C is not read
-/// and may hold anything. With m = 0 or n = 0, nothing is done. With k = 0, C is scaled. A and B are read even if
-/// `alpha` is 0, so that a NaN in them reaches C. C may have another type than A and B: see [`Element`]. `alpha`,
-/// `beta` and the accumulators are of [`Operand::Factor`]: `f32`, but `f64` for `f64` and `i32` for `i8`. [`Gemm`]
-/// fuses a bias, a residual and an activation with the product, and has the precisions of `f32` products.
+/// A is m×k, B is k×n, C is m×n: tensors of two modes, of which one is contiguous and the other has any stride. If
+/// `beta` is 0, C is not read and may hold anything. A and B are read even if `alpha` is 0, so that a NaN in them
+/// reaches C. C may have another type than A and B: see [`Element`]. `alpha`, `beta` and the accumulators are of
+/// [`Operand::Factor`]: `f32`, but `f64` for `f64` and `i32` for `i8`. [`Gemm`] fuses a bias, a residual and an
+/// activation with the product, and has the precisions of `f32` products.
+///
+/// Modes behind the first two are a batch: A is (M, K, L), B is (K, N, L) and C is (M, N, L), where L is one mode, a
+/// tuple or several modes. There is a product for each of its coordinates. An A or a B without L is the same in all
+/// products. One launch computes all of them if L is a single stride in each operand and C has the type that kernels
+/// write: that of A, or `i32` for `i8`. For another C, each product takes a launch.
+///
+/// No tensor is empty, but a [`Matrix`](crate::Matrix) may be. With m = 0 or n = 0, nothing is done. With k = 0, C is
+/// scaled.
 ///
 /// # Errors
-/// If extents disagree, if a matrix is on another device or bound to another stream, or if the address ranges of C and
-/// of A or B overlap. If the device has no kernels for the element types, or no memory left for copies and partial
-/// output.
+/// - Kernels read no tensor of the layout: neither rows nor columns are contiguous, or L has several strides.
+///   [`contract`](fn@crate::contract) multiplies tensors of any layout.
+/// - Extents disagree.
+/// - An operand is on another device or bound to another stream. The address ranges of C and of A or B overlap.
+/// - The device has no kernels for the element types, or no memory left for copies and partial output.
 ///
 /// ```
-/// use cutlet::{Device, Matrix, MatrixMut, gemm};
-///
-/// let device = Device::auto();
-/// let stream = device.stream()?;
-/// let a = stream.upload(&[1.0f32, 2.0, 3.0, 4.0])?; // 2×2
-/// let b = stream.upload(&[1.0f32, 0.0, 0.0, 2.0])?;
-/// let mut c = stream.zeroed::<f32>(4)?;
-/// gemm(
-///     &stream,
-///     1.0,
-///     Matrix::row_major(&a, 2, 2)?,
-///     Matrix::row_major(&b, 2, 2)?,
-///     0.0,
-///     MatrixMut::row_major(&mut c, 2, 2)?,
-/// )?;
-/// assert_eq!(stream.download(&c)?, [1.0, 4.0, 3.0, 8.0]);
-/// # Ok::<(), cutlet::Error>(())
-/// ```
-pub fn gemm<T: Element<D>, D: DeviceData>(
-    stream: &Stream,
-    alpha: T::Factor,
-    a: Matrix<'_, T>,
-    b: Matrix<'_, T>,
-    beta: T::Factor,
-    c: MatrixMut<'_, D>,
-) -> Result<()> {
-    Gemm::new(a, b, c).alpha(alpha).beta(beta).run(stream)
-}
-
-/// [`gemm`] for each of a batch of products: `C[i] = alpha·A[i]·B[i] + beta·C[i]`.
-///
-/// All products have the same extents, orders and leading dimensions, and the matrices of an operand lie at equal
-/// distances. One launch computes all of them if C has the type that kernels write: that of A, or `i32` for `i8`. Other
-/// batches take a launch for each product.
-///
-/// # Errors
-/// As [`gemm`]. Also if the batches have different lengths.
-///
-/// ```
-/// use cutlet::{Device, MatrixBatch, MatrixBatchMut, Order, gemm_batched};
+/// use cutlet::{Device, DeviceTensor, gemm};
 ///
 /// let stream = Device::auto().stream()?;
-/// let a = stream.upload(&[1.0f32; 10 * 2 * 3])?;
-/// let b = stream.upload(&[2.0f32; 10 * 3 * 4])?;
-/// let mut c = stream.zeroed::<f32>(10 * 2 * 4)?;
-/// gemm_batched(
-///     &stream,
-///     1.0,
-///     MatrixBatch::packed(&a, 10, 2, 3, Order::RowMajor)?,
-///     MatrixBatch::packed(&b, 10, 3, 4, Order::RowMajor)?,
-///     0.0,
-///     MatrixBatchMut::packed(&mut c, 10, 2, 4, Order::RowMajor)?,
-/// )?;
-/// assert_eq!(stream.download(&c)?, [6.0; 10 * 2 * 4]);
+/// let a = DeviceTensor::upload(&stream, &[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+/// let b = DeviceTensor::upload(&stream, &[1.0f32, 0.0, 0.0, 2.0], [2, 2])?;
+/// let mut c = DeviceTensor::<f32>::zeroed(&stream, [2, 2])?;
+/// gemm(&stream, 1.0, &a, &b, 0.0, &mut c)?;
+/// assert_eq!(c.download(&stream)?, [1.0, 4.0, 3.0, 8.0]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub fn gemm_batched<T: Element<D>, D: DeviceData>(
+///
+/// A batch, of which B is the same in all products:
+///
+/// ```
+/// use cutlet::{Device, DeviceTensor, gemm, layout};
+///
+/// let stream = Device::auto().stream()?;
+/// let a = DeviceTensor::upload(&stream, &[1.0f32; 10 * 2 * 3], layout!((2, 3, 10):(3, 1, 6)))?;
+/// let b = DeviceTensor::upload(&stream, &[2.0f32; 3 * 4], [3, 4])?;
+/// let mut c = DeviceTensor::<f32>::zeroed(&stream, layout!((2, 4, 10):(4, 1, 8)))?;
+/// gemm(&stream, 1.0, &a, &b, 0.0, &mut c)?;
+/// assert_eq!(c.download(&stream)?, [6.0; 10 * 2 * 4]);
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+pub fn gemm<'a, T: Element<D>, D: DeviceData>(
     stream: &Stream,
     alpha: T::Factor,
-    a: MatrixBatch<'_, T>,
-    b: MatrixBatch<'_, T>,
+    a: impl IntoTensor<'a, Element = T>,
+    b: impl IntoTensor<'a, Element = T>,
     beta: T::Factor,
-    c: MatrixBatchMut<'_, D>,
+    c: impl IntoTensorMut<'a, Element = D>,
 ) -> Result<()> {
     Gemm::new(a, b, c).alpha(alpha).beta(beta).run(stream)
 }

@@ -7,22 +7,15 @@
 //! kernels do on the CPU. A program that multiplies and moves rows needs this crate alone.
 //!
 //! ```
-//! use cutlet::{Device, Matrix, MatrixMut, bf16, gemm};
+//! use cutlet::{Device, DeviceTensor, bf16, gemm};
 //!
 //! let device = Device::auto(); // GPU 0, or the CPU; `Device::gpu(0)?` is the GPU or an error
 //! let stream = device.stream()?;
-//! let a = stream.upload(&[bf16::from_f32(0.5); 64 * 32])?;
-//! let b = stream.upload(&[bf16::from_f32(2.0); 32 * 16])?;
-//! let mut c = stream.zeroed::<bf16>(64 * 16)?;
-//! gemm(
-//!     &stream,
-//!     1.0,
-//!     Matrix::row_major(&a, 64, 32)?,
-//!     Matrix::row_major(&b, 32, 16)?,
-//!     0.0,
-//!     MatrixMut::row_major(&mut c, 64, 16)?,
-//! )?;
-//! assert_eq!(stream.download(&c)?[0].to_f32(), 32.0);
+//! let a = DeviceTensor::upload(&stream, &[bf16::from_f32(0.5); 64 * 32], [64, 32])?;
+//! let b = DeviceTensor::upload(&stream, &[bf16::from_f32(2.0); 32 * 16], [32, 16])?;
+//! let mut c = DeviceTensor::<bf16>::zeroed(&stream, [64, 16])?;
+//! gemm(&stream, 1.0, &a, &b, 0.0, &mut c)?;
+//! assert_eq!(c.download(&stream)?[0].to_f32(), 32.0);
 //! # Ok::<(), cutlet::Error>(())
 //! ```
 //!
@@ -32,11 +25,12 @@
 mod batch;
 mod contract;
 #[cfg(feature = "dlpack")]
-mod dlpack_matrix;
+mod dlpack_tensor;
 mod embedding_bag;
 mod error;
 mod gather;
 mod gemm;
+mod into_tensor;
 mod matrix;
 mod moe;
 mod permute;
@@ -46,7 +40,6 @@ mod swiglu;
 mod take_along_dim;
 mod tensor;
 
-pub use batch::{MatrixBatch, MatrixBatchMut};
 pub use contract::{Contraction, contract};
 pub use cutlet_device::DeviceData;
 #[cfg(feature = "dlpack")]
@@ -62,9 +55,10 @@ pub use gather::{Gather, gather};
 pub use gemm::{
     Activation, BetaKind, Bias, BiasAlong, DeviceRates, Element, ElementType, EpiloguePlan, Gemm,
     GroupEnds, GroupRows, IndexedRows, KernelFamily, Operand, Plan, Precision, ProblemKey,
-    RowIndices, Tuning, TuningEntry, gemm, gemm_batched, recorded_problems,
+    RowIndices, Tuning, TuningEntry, gemm, recorded_problems,
 };
 pub use half::{bf16, f16};
+pub use into_tensor::{IntoTensor, IntoTensorMut};
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 pub use moe::{Logit, MoeRows, RouterWeights, top_k};
 pub use permute::permute;
@@ -72,7 +66,7 @@ pub use rows::{Index, OutOfRange};
 pub use scatter::{AddElement, Scatter, ScatterAdd, scatter, scatter_add};
 pub use swiglu::{GatedElement, silu_mul, swiglu};
 pub use take_along_dim::{TakeAlongDim, take_along_dim};
-pub use tensor::{DeviceTensor, Tensor, TensorMut};
+pub use tensor::{DeviceTensor, IntoLayout, Tensor, TensorMut};
 
 /// What the package `cutlet-fitting` needs, which fits the choice of a kernel to measured times. It is no part of the
 /// public interface.

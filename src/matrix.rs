@@ -1,4 +1,4 @@
-//! Matrices on a device: views of buffers with extents, an order and a leading dimension.
+//! Matrices on a device, in the words of BLAS: tensors of two modes, of which one is contiguous.
 
 use std::ops::Range;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
@@ -26,7 +26,7 @@ impl Order {
     }
 }
 
-/// The largest number of rows or columns of a [`Matrix`]. Coordinates in tiles that reach beyond it still fit an `i32`.
+/// The largest number of rows or columns of an operand. Coordinates in tiles that reach beyond it still fit an `i32`.
 pub const MAX_EXTENT: usize = i32::MAX as usize - 1023;
 
 /// A leading dimension of a multiple of this many elements suits the widest accesses: whole cache lines.
@@ -95,6 +95,34 @@ impl Extents {
             ld: self.ld,
             found,
         })
+    }
+
+    /// The matrix of rows and columns of these (extent, stride). The stride of a single row or column is any number.
+    ///
+    /// # Errors
+    /// Why they are no matrix that kernels read.
+    pub(crate) fn of_modes(
+        (rows, down): (usize, usize),
+        (columns, across): (usize, usize),
+    ) -> Result<Extents, &'static str> {
+        let (order, ld) = if columns == 1 || across == 1 {
+            (Order::RowMajor, down)
+        } else if rows == 1 || down == 1 {
+            (Order::ColMajor, across)
+        } else {
+            return Err("neither its rows nor its columns are contiguous");
+        };
+        let unset = Extents {
+            rows,
+            columns,
+            ld,
+            order,
+        };
+        match unset.run_and_count() {
+            (run, 1) => Ok(Extents { ld: run, ..unset }),
+            (run, _) if ld < run => Err("its rows or columns have elements in common"),
+            _ => Ok(unset),
+        }
     }
 
     fn transposed(self) -> Self {
@@ -268,11 +296,23 @@ macro_rules! matrix {
 }
 
 matrix! {
-    /// A matrix on a device, for reading.
+    /// A matrix on a device, for reading: a [`Tensor`](crate::Tensor) of rows and columns in the words of BLAS, an
+    /// order and a leading dimension. Unlike a layout, it may have no elements. Operations make it of a tensor, and
+    /// compute with it.
+    ///
+    /// ```
+    /// use cutlet::{Device, IntoTensor, Matrix, Order};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let elements = stream.zeroed::<f32>(100)?;
+    /// let matrix = Matrix::with_ld(&elements, 4, 6, Order::ColMajor, 10)?;
+    /// assert_eq!(matrix.into_tensor()?.layout().to_string(), "(4,6):(1,10)");
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
     Matrix, View, IntoView, into_view
 }
 matrix! {
-    /// A matrix on a device, for writing.
+    /// A matrix on a device, for writing: see [`Matrix`].
     MatrixMut, ViewMut, IntoViewMut, into_view_mut
 }
 

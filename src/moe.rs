@@ -12,11 +12,12 @@ use cutlet_kernels::gather::sorting::{OffsetTile, sort_offsets};
 use cutlet_layout_core::{Divisor, StaticLayout, tiles};
 use half::{bf16, f16};
 
+use crate::into_tensor::{read_matrix, written_matrix};
 use crate::matrix::{disjoint, in_stream};
 use crate::rows::{Index, IndexView, Misses, OutOfRange, Sorted, to_next_row};
 use crate::{
-    Bags, EmbeddingBag, Error, Gather, GroupEnds, GroupRows, Matrix, MatrixMut, Order,
-    PooledElement, Pooling, Result,
+    Bags, EmbeddingBag, Error, Gather, GroupEnds, GroupRows, IntoTensor, IntoTensorMut, Matrix,
+    MatrixMut, Order, PooledElement, Pooling, Result,
 };
 
 /// An element type of logits: `f32`, `f16` or `bf16`.
@@ -71,23 +72,33 @@ pub enum RouterWeights {
 /// If extents or orders do not agree, or an operand is on another device than the stream or bound to another stream.
 ///
 /// ```
-/// use cutlet::{Device, Matrix, MatrixMut, RouterWeights, top_k};
+/// use cutlet::{Device, DeviceTensor, RouterWeights, top_k};
 ///
 /// let stream = Device::auto().stream()?;
-/// let logits = stream.upload(&[0.0f32, 1.0, 1.0, -2.0, 8.0, 0.5, 0.0, 7.0])?; // 2 tokens, 4 experts
-/// let (mut choices, mut weights) = (stream.zeroed::<i32>(4)?, stream.zeroed::<f32>(4)?);
-/// top_k(
-///     &stream,
-///     Matrix::row_major(&logits, 2, 4)?,
-///     RouterWeights::Normalised,
-///     MatrixMut::row_major(&mut choices, 2, 2)?,
-///     MatrixMut::row_major(&mut weights, 2, 2)?,
-/// )?;
-/// assert_eq!(stream.download(&choices)?, [1, 2, 0, 3]);
-/// assert_eq!(stream.download(&weights)?[..2], [0.5, 0.5]);
+/// let logits = [0.0f32, 1.0, 1.0, -2.0, 8.0, 0.5, 0.0, 7.0];
+/// let logits = DeviceTensor::upload(&stream, &logits, [2, 4])?; // 2 tokens, 4 experts
+/// let mut choices = DeviceTensor::<i32>::zeroed(&stream, [2, 2])?;
+/// let mut weights = DeviceTensor::<f32>::zeroed(&stream, [2, 2])?;
+/// top_k(&stream, &logits, RouterWeights::Normalised, &mut choices, &mut weights)?;
+/// assert_eq!(choices.download(&stream)?, [1, 2, 0, 3]);
+/// assert_eq!(weights.download(&stream)?[..2], [0.5, 0.5]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub fn top_k<T: Logit>(
+pub fn top_k<'a, T: Logit>(
+    stream: &Stream,
+    logits: impl IntoTensor<'a, Element = T>,
+    router_weights: RouterWeights,
+    choices: impl IntoTensorMut<'a, Element = i32>,
+    weights: impl IntoTensorMut<'a, Element = f32>,
+) -> Result<()> {
+    let logits = read_matrix(TOP_K, "the logits", logits)?;
+    let choices = written_matrix(TOP_K, "the choices", choices)?;
+    let weights = written_matrix(TOP_K, "the weights", weights)?;
+    choose(stream, logits, router_weights, choices, weights)
+}
+
+/// [`top_k`] of matrices.
+fn choose<T: Logit>(
     stream: &Stream,
     logits: Matrix<'_, T>,
     router_weights: RouterWeights,
@@ -166,7 +177,7 @@ fn refuse<R>(operation: &'static str, found: String) -> Result<R> {
 /// must outlive it.
 ///
 /// ```
-/// use cutlet::{Device, Matrix, MatrixMut, MoeRows};
+/// use cutlet::{Device, DeviceTensor, MoeRows};
 ///
 /// let stream = Device::auto().stream()?;
 /// let choices = stream.upload(&[1i32, 0, 1, 2])?; // two tokens, two of three experts each
@@ -175,23 +186,14 @@ fn refuse<R>(operation: &'static str, found: String) -> Result<R> {
 /// rows.route(&stream, &choices)?;
 /// assert_eq!(stream.download(rows.offsets())?, [0, 1, 3, 4]); // where each expert's rows begin
 ///
-/// let tokens = stream.upload(&[1.0f32, 10.0])?; // 2×1
-/// let mut permuted = stream.zeroed::<f32>(4)?;
-/// rows.permute(
-///     &stream,
-///     Matrix::row_major(&tokens, 2, 1)?,
-///     MatrixMut::row_major(&mut permuted, 4, 1)?,
-/// )?;
-/// assert_eq!(stream.download(&permuted)?, [1.0, 1.0, 10.0, 10.0]);
+/// let tokens = DeviceTensor::upload(&stream, &[1.0f32, 10.0], [2, 1])?;
+/// let mut permuted = DeviceTensor::<f32>::zeroed(&stream, [4, 1])?;
+/// rows.permute(&stream, &tokens, &mut permuted)?;
+/// assert_eq!(permuted.download(&stream)?, [1.0, 1.0, 10.0, 10.0]);
 ///
-/// let mut sums = stream.zeroed::<f32>(2)?;
-/// rows.unpermute(
-///     &stream,
-///     Matrix::row_major(&permuted, 4, 1)?,
-///     &weights,
-///     MatrixMut::row_major(&mut sums, 2, 1)?,
-/// )?;
-/// assert_eq!(stream.download(&sums)?, [1.0, 10.0]);
+/// let mut sums = DeviceTensor::<f32>::zeroed(&stream, [2, 1])?;
+/// rows.unpermute(&stream, &permuted, &weights, &mut sums)?;
+/// assert_eq!(sums.download(&stream)?, [1.0, 10.0]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 #[derive(Debug)]
@@ -325,12 +327,13 @@ impl MoeRows {
     ///
     /// # Errors
     /// Those of [`gather`](fn@crate::gather).
-    pub fn permute<T: DeviceData>(
+    pub fn permute<'a, T: DeviceData>(
         &mut self,
         stream: &Stream,
-        tokens: Matrix<'_, T>,
-        permuted: MatrixMut<'_, T>,
+        tokens: impl IntoTensor<'a, Element = T>,
+        permuted: impl IntoTensorMut<'a, Element = T>,
     ) -> Result<()> {
+        let tokens = read_matrix(NAME, "the tokens", tokens)?;
         self.expect_tokens("the tokens", tokens.rows())?;
         self.gather
             .enqueue(stream, tokens, &self.token_of_row, permuted)
@@ -341,13 +344,14 @@ impl MoeRows {
     ///
     /// # Errors
     /// Those of [`embedding_bag`](fn@crate::embedding_bag), and if there is not one weight for each choice.
-    pub fn unpermute<'a, T: PooledElement>(
+    pub fn unpermute<'a, 'w, T: PooledElement>(
         &mut self,
         stream: &Stream,
-        permuted: Matrix<'_, T>,
-        weights: impl IntoView<'a, Element = f32>,
-        sums: MatrixMut<'_, T>,
+        permuted: impl IntoTensor<'a, Element = T>,
+        weights: impl IntoView<'w, Element = f32>,
+        sums: impl IntoTensorMut<'a, Element = T>,
     ) -> Result<()> {
+        let sums = written_matrix(NAME, "the sums", sums)?;
         self.expect_tokens("the sums", sums.rows())?;
         let bags = Bags::of_len(self.top_k);
         let weights = weights.into_view();

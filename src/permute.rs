@@ -3,79 +3,63 @@
 mod modes;
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::{IntoView, IntoViewMut, Stream, View, ViewMut};
+use cutlet_host::{Stream, View, ViewMut};
 use cutlet_kernels::gather::permute::{
     PermuteArgs, permute_long1, permute_long2, permute_long4, permute_long8, permute_long16,
     permute_short1, permute_short2, permute_short4, permute_short8, permute_short16,
     permute_transpose1, permute_transpose2, permute_transpose4, permute_transpose8,
     permute_transpose16,
 };
-use cutlet_layout_core::Layout;
 
-use crate::matrix::{addresses, disjoint, in_stream};
-use crate::{Error, Result};
+use crate::matrix::{disjoint, in_stream};
+use crate::{Error, IntoTensor, IntoTensorMut, Result, Tensor, TensorMut};
 use modes::{Modes, Shape};
 
-/// Enqueues `destination[destination_layout(c)] = source[source_layout(c)]` for every coordinate `c`.
+/// Enqueues `destination(c) = source(c)` for every coordinate `c`.
 ///
-/// The layouts have the same shape, of any rank, and strides in elements, which are not negative. The destination's
-/// layout maps no two coordinates to one element. A transpose is two layouts of a matrix, one by rows and one by
-/// columns. A stride of 0 in the source repeats its elements. Elements are of any [`DeviceData`] type.
+/// The tensors have the same shape, of any rank, and any layouts. A transpose is two tensors of a matrix, one by rows
+/// and one by columns. A stride of 0 in the source repeats its elements. Elements are of any [`DeviceData`] type.
 ///
 /// Adjacent modes that are contiguous in both layouts are merged. If the innermost modes are the same, elements are
 /// copied in accesses of up to 16 bytes; otherwise they go through shared memory, one element an access, so that reads
 /// and writes are coalesced.
 ///
 /// # Errors
-/// - The shapes differ, a layout reaches beyond its memory, a stride is negative or in a basis direction, or the
-///   destination's modes overlap.
+/// - The shapes differ.
 /// - More than 8 modes are left after merging, or an extent does not fit a kernel.
 /// - An operand is on another device than the stream, or bound to another stream.
 /// - The destination overlaps the source.
 ///
 /// ```
-/// use cutlet::{Device, layout, permute};
+/// use cutlet::{Device, DeviceTensor, layout, permute};
 ///
 /// let stream = Device::auto().stream()?;
-/// let source = stream.upload(&[1u16, 2, 3, 4, 5, 6])?; // 2×3, by rows
-/// let mut transposed = stream.zeroed::<u16>(6)?;
-/// permute(
-///     &stream,
-///     &source,
-///     &layout!((2, 3):(3, 1)),
-///     &mut transposed,
-///     &layout!((2, 3):(1, 2)),
-/// )?;
-/// assert_eq!(stream.download(&transposed)?, [1, 4, 2, 5, 3, 6]);
+/// let by_rows = DeviceTensor::upload(&stream, &[1u16, 2, 3, 4, 5, 6], [2, 3])?;
+/// let mut by_columns = DeviceTensor::<u16>::zeroed(&stream, layout!((2, 3):(1, 2)))?;
+/// permute(&stream, &by_rows, &mut by_columns)?;
+/// assert_eq!(by_columns.download(&stream)?, [1, 4, 2, 5, 3, 6]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 pub fn permute<'a, T: DeviceData>(
     stream: &Stream,
-    source: impl IntoView<'a, Element = T>,
-    source_layout: &Layout,
-    destination: impl IntoViewMut<'a, Element = T>,
-    destination_layout: &Layout,
+    source: impl IntoTensor<'a, Element = T>,
+    destination: impl IntoTensorMut<'a, Element = T>,
 ) -> Result<()> {
-    // A layout may repeat elements and leave out others.
-    let source = source.into_view().relaxed();
-    let destination = destination.into_view_mut();
-    check_layout("source", source_layout, source.len())?;
-    check_layout("destination", destination_layout, destination.len())?;
-    in_stream(OPERATION, stream, "the source", source)?;
-    in_stream(OPERATION, stream, "the destination", destination.view())?;
-    let written = addresses(&destination.view());
-    disjoint(OPERATION, "the source", addresses(&source), written)?;
+    let (source, destination) = (source.into_tensor()?, destination.into_tensor_mut()?);
+    copy(stream, &source, destination)
+}
 
-    let modes = Modes::of(source_layout, destination_layout)?;
+/// [`permute`] of tensors.
+fn copy<T: DeviceData>(stream: &Stream, from: &Tensor<'_, T>, to: TensorMut<'_, T>) -> Result<()> {
+    in_stream(OPERATION, stream, "the source", from.view)?;
+    in_stream(OPERATION, stream, "the destination", to.view.view())?;
+    disjoint(OPERATION, "the source", from.addresses(), to.addresses())?;
+    let modes = Modes::of(&from.layout, &to.layout)?;
     if size_of::<T>() == 0 {
         // There are no bytes to copy.
         return Ok(());
     }
-    // No element is in the destination twice.
-    let destination = match usize::try_from(destination_layout.size()) {
-        Ok(size) if size == destination.len() => destination,
-        _ => destination.relaxed(),
-    };
+    let (source, destination) = (from.view, to.view);
     let begins = source.address() | destination.address();
     let (modes, unit) = modes.in_units(size_of::<T>(), begins);
     let (shape, args) = modes.args()?;
@@ -112,27 +96,6 @@ fn refuse<R>(found: String) -> Result<R> {
     Err(Error::Extents { operation, found })
 }
 
-/// Checks that a layout stays within as many elements.
-fn check_layout(of: &str, layout: &Layout, len: usize) -> Result<()> {
-    let leaves = 0..layout.num_leaves();
-    let strides = leaves.map(|n| layout.leaf_stride(n));
-    if layout.has_basis() || strides.clone().any(|stride| stride.value() < 0) {
-        return refuse(format!(
-            "the {of}'s layout {layout} has a stride that is negative or in a basis direction; give strides in elements"
-        ));
-    }
-    let last = (0..layout.num_leaves()).try_fold(0i64, |sum, n| {
-        let reach = layout.leaf_shape(n).value() - 1;
-        sum.checked_add(reach.checked_mul(layout.leaf_stride(n).value())?)
-    });
-    match last.map(|last| usize::try_from(last).is_ok_and(|last| last < len)) {
-        Some(true) => Ok(()),
-        _ => refuse(format!(
-            "the {of}'s layout {layout} reaches beyond its {len} elements; give a larger buffer"
-        )),
-    }
-}
-
 /// A kernel for elements of a width.
 type PermuteKernel<U> = Kernel<(Global<U>, GlobalMut<U>, PermuteArgs)>;
 
@@ -160,7 +123,7 @@ impl<T: DeviceData> Copy<'_, T> {
             ));
         };
         let (from, to) = (self.source.cast::<U>()?, self.destination.cast::<U>()?);
-        // SAFETY: the views are those of the operands, in units. The layouts stay within them, and the destination's
+        // SAFETY: the views are those of the tensors, in units. Their layouts stay within them, and the destination's
         // modes do not overlap. It is borrowed mutably and does not overlap the source.
         unsafe {
             Ok(self

@@ -12,8 +12,9 @@ use cutlet_kernels::swiglu::{
 use cutlet_layout_core::tiles;
 use half::{bf16, f16};
 
+use crate::into_tensor::{read_matrix, written_matrix};
 use crate::matrix::{disjoint, in_stream};
-use crate::{Error, Matrix, MatrixMut, Order, Result};
+use crate::{Error, IntoTensor, IntoTensorMut, Matrix, MatrixMut, Order, Result};
 
 /// The operations' names in errors.
 const NAME: &str = "swiglu";
@@ -77,18 +78,29 @@ kernels! {
 /// than the stream or bound to another stream.
 ///
 /// ```
-/// use cutlet::{Device, Matrix, MatrixMut, swiglu};
+/// use cutlet::{Device, DeviceTensor, swiglu};
 ///
 /// let stream = Device::auto().stream()?;
-/// let source = stream.upload(&[100.0f32, 2.0, 0.0, 5.0, -100.0, 3.0, 1.0, 4.0])?; // 2×4
-/// let mut output = stream.zeroed::<f32>(4)?;
-/// swiglu(&stream, Matrix::row_major(&source, 2, 4)?, MatrixMut::row_major(&mut output, 2, 2)?)?;
-/// let output = stream.download(&output)?;
+/// let source = [100.0f32, 2.0, 0.0, 5.0, -100.0, 3.0, 1.0, 4.0];
+/// let source = DeviceTensor::upload(&stream, &source, [2, 4])?;
+/// let mut output = DeviceTensor::<f32>::zeroed(&stream, [2, 2])?;
+/// swiglu(&stream, &source, &mut output)?;
+/// let output = output.download(&stream)?;
 /// assert_eq!(output[..3], [200.0, 0.0, 0.0]);
 /// assert!((output[3] - 4.0 / (1.0 + (-1.0f32).exp())).abs() < 1e-5);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub fn swiglu<T: GatedElement>(
+pub fn swiglu<'a, T: GatedElement>(
+    stream: &Stream,
+    source: impl IntoTensor<'a, Element = T>,
+    output: impl IntoTensorMut<'a, Element = T>,
+) -> Result<()> {
+    let source = read_matrix(NAME, "the source", source)?;
+    gate(stream, source, written_matrix(NAME, "the output", output)?)
+}
+
+/// [`swiglu`](fn@swiglu) of matrices.
+pub(crate) fn gate<T: GatedElement>(
     stream: &Stream,
     source: Matrix<'_, T>,
     mut output: MatrixMut<'_, T>,
@@ -147,21 +159,30 @@ pub fn swiglu<T: GatedElement>(
 /// As [`swiglu`](fn@swiglu).
 ///
 /// ```
-/// use cutlet::{Device, Matrix, MatrixMut, Order, silu_mul};
+/// use cutlet::{Device, DeviceTensor, shape, silu_mul, tile};
 ///
 /// let stream = Device::auto().stream()?;
-/// let halves = stream.upload(&[100.0f32, -100.0, 2.0, 3.0])?; // two gates, then two ups
-/// let mut output = stream.zeroed::<f32>(2)?;
-/// silu_mul(
-///     &stream,
-///     Matrix::row_major(halves.slice(..2)?, 1, 2)?,
-///     Matrix::row_major(halves.slice(2..)?, 1, 2)?,
-///     MatrixMut::row_major(&mut output, 1, 2)?,
-/// )?;
-/// assert_eq!(stream.download(&output)?, [200.0, 0.0]);
+/// let halves = DeviceTensor::upload(&stream, &[100.0f32, -100.0, 2.0, 3.0], [1, 4])?; // two gates, then two ups
+/// let half = |nth| halves.tensor().local_tile(&tile!((1, 2)), &shape!((0, dyn nth)));
+/// let mut output = DeviceTensor::<f32>::zeroed(&stream, [1, 2])?;
+/// silu_mul(&stream, half(0)?, half(1)?, &mut output)?;
+/// assert_eq!(output.download(&stream)?, [200.0, 0.0]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub fn silu_mul<T: GatedElement>(
+pub fn silu_mul<'a, T: GatedElement>(
+    stream: &Stream,
+    gates: impl IntoTensor<'a, Element = T>,
+    ups: impl IntoTensor<'a, Element = T>,
+    output: impl IntoTensorMut<'a, Element = T>,
+) -> Result<()> {
+    let gates = read_matrix(SILU_MUL, "the gates", gates)?;
+    let ups = read_matrix(SILU_MUL, "the ups", ups)?;
+    let output = written_matrix(SILU_MUL, "the output", output)?;
+    multiply(stream, gates, ups, output)
+}
+
+/// [`silu_mul`] of matrices.
+fn multiply<T: GatedElement>(
     stream: &Stream,
     gates: Matrix<'_, T>,
     ups: Matrix<'_, T>,

@@ -3,57 +3,58 @@
 use std::num::NonZeroU32;
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::{Device, IntoView, IntoViewMut, Stream, View, ViewMut};
+use cutlet_host::{Device, Stream, View, ViewMut};
 use cutlet_kernels::gather::elements::{
     ElementArgs, gather_elements_short1, gather_elements_short2, gather_elements_short4,
     gather_elements_short8, gather_elements_short16, gather_elements_wide1, gather_elements_wide2,
     gather_elements_wide4, gather_elements_wide8, gather_elements_wide16,
 };
 use cutlet_kernels::gather::{Shape, shapes};
-use cutlet_layout_core::{Divisor, tile_extent};
+use cutlet_layout_core::{Divisor, Layout, tile_extent};
 
 use crate::matrix::{addresses, disjoint, in_stream};
 use crate::rows::{Index, IndexView, Misses, OutOfRange, expect_no_capture};
-use crate::{Error, MAX_EXTENT, Result};
+use crate::{Error, IntoTensor, IntoTensorMut, MAX_EXTENT, Result};
 
 /// Computes `output[…, i, …] = table[…, indices[…, i, …], …]` along dimension `dim`, on the stream's device, and waits.
 ///
-/// The table is packed, with its last dimension contiguous, and has the extents `shape`. Indices and output have the
-/// same extents, except along `dim`, where they may have any. Elements have 1, 2, 4, 8 or 16 bytes, and indices are
-/// `i32` or `i64`. [`TakeAlongDim`] is the form that does not wait.
+/// The tensors are packed by rows: their last mode is contiguous. Indices and output have the same shape, which is the
+/// table's, but for any extent of `dim`. Elements have 1, 2, 4, 8 or 16 bytes, and indices are `i32` or `i64`.
+/// [`TakeAlongDim`] is the form that does not wait.
 ///
 /// # Errors
-/// - The table, the indices or the output do not have as many elements as the extents say, or more than fit a kernel.
+/// - A tensor is not packed by rows, the shapes do not agree, or they are larger than a kernel's.
 /// - An operand is on another device than the stream, or bound to another stream.
 /// - The output overlaps the table or the indices.
 /// - The stream is being captured.
 /// - An index is outside of the table. The elements of such indices are zero, and all others are gathered.
 ///
 /// ```
-/// use cutlet::{Device, take_along_dim};
+/// use cutlet::{Device, DeviceTensor, take_along_dim};
 ///
 /// let stream = Device::auto().stream()?;
-/// let table = stream.upload(&[1.0f32, 2.0, 3.0, 10.0, 20.0, 30.0])?; // 2×3
-/// let indices = stream.upload(&[2i64, 0, 1, 1])?; // 2×2
-/// let mut output = stream.zeroed::<f32>(4)?;
-/// take_along_dim(&stream, &table, &[2, 3], 1, &indices, &mut output)?;
-/// assert_eq!(stream.download(&output)?, [3.0, 1.0, 20.0, 20.0]);
+/// let table = DeviceTensor::upload(&stream, &[1.0f32, 2.0, 3.0, 10.0, 20.0, 30.0], [2, 3])?;
+/// let indices = DeviceTensor::upload(&stream, &[2i64, 0, 1, 1], [2, 2])?;
+/// let mut output = DeviceTensor::<f32>::zeroed(&stream, [2, 2])?;
+/// take_along_dim(&stream, &table, 1, &indices, &mut output)?;
+/// assert_eq!(output.download(&stream)?, [3.0, 1.0, 20.0, 20.0]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 pub fn take_along_dim<'a, T: DeviceData, X: Index>(
     stream: &Stream,
-    table: impl IntoView<'a, Element = T>,
-    shape: &[usize],
+    table: impl IntoTensor<'a, Element = T>,
     dim: usize,
-    indices: impl IntoView<'a, Element = X>,
-    output: impl IntoViewMut<'a, Element = T>,
+    indices: impl IntoTensor<'a, Element = X>,
+    output: impl IntoTensorMut<'a, Element = T>,
 ) -> Result<()> {
     expect_no_capture(stream, "an element gather that waits until it is done")?;
-    let indices = indices.into_view();
+    let (table, indices) = (table.into_tensor()?, indices.into_tensor()?);
+    let output = output.into_tensor_mut()?;
+    let folded = Folded::of(dim, &table.layout, &indices.layout, &output.layout)?;
+    let named = folded.named;
     let mut plan = TakeAlongDim::with(Misses::in_stream(stream, OPERATION, OUTCOME)?);
-    plan.enqueue(stream, table, shape, dim, indices, output)?;
-    let named = shape.get(dim).copied().unwrap_or(0);
-    plan.misses.check_one(stream, indices, named)
+    plan.launch(stream, folded, table.view, indices.view, output.view)?;
+    plan.misses.check_one(stream, indices.view, named)
 }
 
 /// Element gathers that do not wait. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
@@ -98,11 +99,25 @@ impl TakeAlongDim {
     pub fn enqueue<'a, T: DeviceData, X: Index>(
         &mut self,
         stream: &Stream,
-        table: impl IntoView<'a, Element = T>,
-        shape: &[usize],
+        table: impl IntoTensor<'a, Element = T>,
         dim: usize,
-        indices: impl IntoView<'a, Element = X>,
-        output: impl IntoViewMut<'a, Element = T>,
+        indices: impl IntoTensor<'a, Element = X>,
+        output: impl IntoTensorMut<'a, Element = T>,
+    ) -> Result<()> {
+        let (table, indices) = (table.into_tensor()?, indices.into_tensor()?);
+        let output = output.into_tensor_mut()?;
+        let folded = Folded::of(dim, &table.layout, &indices.layout, &output.layout)?;
+        self.launch(stream, folded, table.view, indices.view, output.view)
+    }
+
+    /// Enqueues a gather of packed elements.
+    fn launch<T: DeviceData, X: Index>(
+        &mut self,
+        stream: &Stream,
+        folded: Folded,
+        table: View<'_, T>,
+        indices: View<'_, X>,
+        output: ViewMut<'_, T>,
     ) -> Result<()> {
         const {
             assert!(
@@ -110,16 +125,12 @@ impl TakeAlongDim {
                 "take_along_dim moves elements of 1, 2, 4, 8 or 16 bytes: gather other ones as rows of a table"
             );
         }
-        let (table, indices) = (table.into_view().relaxed(), indices.into_view());
+        let table = table.relaxed();
         let output = match self.out_of_range {
-            OutOfRange::Skip => output.into_view_mut().relaxed(),
-            OutOfRange::Error | OutOfRange::Clamp => output.into_view_mut(),
+            OutOfRange::Skip => output.relaxed(),
+            OutOfRange::Error | OutOfRange::Clamp => output,
         };
-        let folded = Folded::of(shape, dim, table.len(), indices.len())?;
         Self::check_operands(stream, &table, &indices, &output)?;
-        if output.is_empty() {
-            return Ok(());
-        }
         let indices = IndexView::new(indices)?;
         let args = folded.args(indices, self.out_of_range)?;
         let is_wide = args.extent[1] >= 1024;
@@ -160,12 +171,6 @@ impl TakeAlongDim {
         indices: &View<'_, X>,
         output: &ViewMut<'_, T>,
     ) -> Result<()> {
-        if indices.len() != output.len() {
-            let (indices, output) = (indices.len(), output.len());
-            return refuse(format!(
-                "there are {indices} indices and the output has {output} elements; give an index for each element"
-            ));
-        }
         in_stream(OPERATION, stream, "the table", *table)?;
         in_stream(OPERATION, stream, "the indices", *indices)?;
         in_stream(OPERATION, stream, "the output", output.view())?;
@@ -202,43 +207,45 @@ struct Folded {
 }
 
 impl Folded {
-    fn of(shape: &[usize], dim: usize, table: usize, indices: usize) -> Result<Folded> {
-        let product = |extents: &[usize]| {
-            let product = extents
-                .iter()
-                .try_fold(1usize, |product, &extent| product.checked_mul(extent));
-            product.filter(|&product| product <= isize::MAX as usize)
-        };
-        let Some(&named) = shape.get(dim) else {
-            let rank = shape.len();
+    fn of(dim: usize, table: &Layout, indices: &Layout, output: &Layout) -> Result<Folded> {
+        let rank = table.rank();
+        if dim >= rank {
             return refuse(format!(
-                "dimension {dim} was asked for, but there are {rank} extents; count dimensions from 0"
-            ));
-        };
-        let (Some(outer), Some(inner)) = (product(&shape[..dim]), product(&shape[dim + 1..]))
-        else {
-            return refuse(format!(
-                "the extents {shape:?} exceed 63 bits; use smaller ones"
-            ));
-        };
-        if outer.checked_mul(named).and_then(|n| n.checked_mul(inner)) != Some(table) {
-            return refuse(format!(
-                "the table has {table} elements, but not the extents {shape:?}; give a packed table"
+                "dimension {dim} was asked for, but the table has {rank} modes; count dimensions from 0"
             ));
         }
-        let others = outer.saturating_mul(inner);
-        if indices.checked_rem(others).unwrap_or(indices) != 0 {
+        for (what, layout) in [("table", table), ("indices", indices), ("output", output)] {
+            if !is_packed(layout) {
+                return refuse(format!(
+                    "the {what}: {}, and elements are taken of packed rows; copy it with `permute`",
+                    layout.to_dynamic()
+                ));
+            }
+        }
+        if indices.shape() != output.shape() {
             return refuse(format!(
-                "there are {indices} indices, but {others} elements for each index along dimension {dim} of {shape:?}; \
-                 give a multiple"
+                "the indices' shape is {}, and the output's {}; give an index for each element",
+                indices.shape().to_dynamic(),
+                output.shape().to_dynamic()
             ));
         }
-        let taken = indices.checked_div(others).unwrap_or(0);
+        let others = (0..rank).filter(|mode| *mode != dim);
+        let agree = output.rank() == rank
+            && others
+                .clone()
+                .all(|mode| extent(table, mode) == extent(output, mode));
+        if !agree {
+            return refuse(format!(
+                "the table's shape is {}, and the output's {}; make them agree but for dimension {dim}",
+                table.shape().to_dynamic(),
+                output.shape().to_dynamic()
+            ));
+        }
         Ok(Folded {
-            outer,
-            named,
-            taken,
-            inner,
+            outer: (0..dim).map(|mode| extent(table, mode)).product(),
+            named: extent(table, dim),
+            taken: extent(output, dim),
+            inner: (dim + 1..rank).map(|mode| extent(table, mode)).product(),
         })
     }
 
@@ -272,6 +279,25 @@ impl Folded {
             padding: 0,
         })
     }
+}
+
+/// The number of elements of a mode.
+fn extent(layout: &Layout, mode: usize) -> usize {
+    layout.mode(mode).size() as usize
+}
+
+/// Whether elements lie in the order of their coordinates, of which the last one runs fastest.
+fn is_packed(layout: &Layout) -> bool {
+    let mut next = 1;
+    (0..layout.num_leaves()).rev().all(|leaf| {
+        let (extent, stride) = (
+            layout.leaf_shape(leaf).value(),
+            layout.leaf_stride(leaf).value(),
+        );
+        let follows = extent == 1 || stride == next;
+        next *= extent;
+        follows
+    })
 }
 
 /// A kernel for elements of a width.

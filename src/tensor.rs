@@ -6,29 +6,32 @@ use std::ops::Range;
 use cutlet_device::DeviceData;
 use cutlet_host::{Buffer, IntoView, IntoViewMut, Stream, View, ViewMut};
 use cutlet_layout_core::{
-    Int, IntTuple, Layout, LayoutError, Tiler, coalesce, try_composition, try_flat_divide,
-    try_logical_divide, try_recast, try_slice_and_offset, try_tiled_divide, try_zipped_divide,
+    CAPACITY, Int, IntTuple, Layout, LayoutError, Tiler, coalesce, try_composition,
+    try_flat_divide, try_logical_divide, try_recast, try_slice_and_offset, try_tiled_divide,
+    try_zipped_divide,
 };
 
 use crate::matrix::addresses_of;
 use crate::{Error, Matrix, MatrixMut, Result};
 
-/// A layout's modes as numbers, and whether they fit memory.
+/// A layout's leaves as numbers, and whether they fit memory.
 struct Leaves {
     /// Extents and strides.
-    modes: Vec<(usize, usize)>,
+    leaves: [(usize, usize); CAPACITY],
+    len: usize,
     size: usize,
 }
 
 impl Leaves {
-    /// The modes of a layout.
+    /// The leaves of a layout.
     ///
     /// # Errors
     /// The reason why no tensor has the layout.
     fn of(layout: &Layout) -> Result<Leaves, String> {
-        let mut modes = Vec::with_capacity(layout.num_leaves());
+        let mut leaves = [(1, 0); CAPACITY];
+        let len = layout.num_leaves();
         let mut size = 1usize;
-        for n in 0..layout.num_leaves() {
+        for (n, leaf) in leaves[..len].iter_mut().enumerate() {
             let (extent, stride) = (layout.leaf_shape(n), layout.leaf_stride(n));
             if !stride.basis().is_none() || stride.value() < 0 {
                 return Err(format!(
@@ -38,14 +41,14 @@ impl Leaves {
             let extent = extent.value() as usize;
             size = (size.checked_mul(extent))
                 .ok_or("its number of elements exceeds 64 bits; use smaller extents")?;
-            modes.push((extent, stride.value() as usize));
+            *leaf = (extent, stride.value() as usize);
         }
-        Ok(Leaves { modes, size })
+        Ok(Leaves { leaves, len, size })
     }
 
     /// Elements from the first to the last; `None` on overflow.
     fn span(&self) -> Option<usize> {
-        self.modes
+        self.leaves[..self.len]
             .iter()
             .try_fold(1usize, |span, (extent, stride)| {
                 span.checked_add((extent - 1).checked_mul(*stride)?)
@@ -63,16 +66,13 @@ impl Leaves {
         }
     }
 
-    /// Checks that no two coordinates have the same element: sorted by strides, each mode steps beyond those before.
+    /// Checks that no two coordinates have the same element: sorted by strides, each leaf steps beyond those before.
     fn are_disjoint(&self) -> Result<(), String> {
-        let mut modes: Vec<_> = self
-            .modes
-            .iter()
-            .filter(|(extent, _)| *extent > 1)
-            .collect();
-        modes.sort_by_key(|(_, stride)| stride);
+        let mut leaves = self.leaves;
+        let leaves = &mut leaves[..self.len];
+        leaves.sort_unstable_by_key(|(_, stride)| *stride);
         let mut span = 1usize;
-        for (extent, stride) in modes {
+        for (extent, stride) in leaves.iter().filter(|(extent, _)| *extent > 1) {
             if *stride < span {
                 return Err(format!(
                     "its stride {stride} leads to elements that it has already, and it is written; each stride must \
@@ -85,6 +85,79 @@ impl Leaves {
     }
 }
 
+/// A layout, or a shape alone.
+///
+/// A shape is an array of extents. Its tensor lies by rows, as in NumPy and PyTorch: the last mode is contiguous, and
+/// the stride of each mode is the number of elements behind it. [`layout!`](crate::layout!) of a shape alone is CuTe's
+/// default, which lies by columns.
+///
+/// ```
+/// use cutlet::{Device, DeviceTensor, layout};
+///
+/// let stream = Device::auto().stream()?;
+/// let by_rows = DeviceTensor::<f32>::zeroed(&stream, [2, 3, 4])?;
+/// assert_eq!(by_rows.layout().to_string(), "(2,3,4):(12,4,_1)");
+/// let by_columns = DeviceTensor::<f32>::zeroed(&stream, layout!((2, 3, 4)))?;
+/// assert_eq!(by_columns.layout().to_string(), "(_2,_3,_4):(_1,_2,_6)");
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+pub trait IntoLayout {
+    /// The layout.
+    ///
+    /// # Errors
+    /// [`Error::Tensor`]: an extent is 0, or the number of elements exceeds 64 bits.
+    fn into_layout(self) -> Result<Layout>;
+}
+
+impl IntoLayout for Layout {
+    fn into_layout(self) -> Result<Layout> {
+        Ok(self)
+    }
+}
+
+impl IntoLayout for &Layout {
+    fn into_layout(self) -> Result<Layout> {
+        Ok(*self)
+    }
+}
+
+impl<const N: usize> IntoLayout for [usize; N] {
+    fn into_layout(self) -> Result<Layout> {
+        const { assert!(N > 0 && N <= CAPACITY, "a shape has from 1 to 32 modes") }
+        by_rows(&self)
+    }
+}
+
+impl IntoLayout for &[usize] {
+    fn into_layout(self) -> Result<Layout> {
+        by_rows(self)
+    }
+}
+
+/// The layout of a shape that lies by rows.
+fn by_rows(shape: &[usize]) -> Result<Layout> {
+    // An extent beyond 63 bits becomes 0, which no layout has.
+    let extents = shape.iter().map(|it| i64::try_from(*it).unwrap_or(0));
+    let mut of_modes = [0; CAPACITY];
+    for (mode, extent) in of_modes.iter_mut().zip(extents) {
+        *mode = extent;
+    }
+    let layout = match of_modes.get(..shape.len()) {
+        None | Some([]) => Err("give it from 1 to 32 modes".to_string()),
+        Some(modes) => {
+            Layout::try_row_major(&IntTuple::dynamic(modes)).map_err(|it| it.to_string())
+        }
+    };
+    layout.map_err(|found| Error::Tensor {
+        layout: format!("{shape:?}, by rows,"),
+        found: match shape.contains(&0) {
+            true => "it has no elements; leave it out, or use a `Matrix`, which may have none"
+                .to_string(),
+            false => found,
+        },
+    })
+}
+
 /// Returns an error about a layout.
 fn refused(layout: &Layout, found: String) -> Error {
     Error::Tensor {
@@ -93,16 +166,42 @@ fn refused(layout: &Layout, found: String) -> Error {
     }
 }
 
-/// The rest of a layout behind a tile of it, at a coordinate.
-fn tile_of(
-    layout: &Layout,
-    tiler: &Tiler,
-    coord: &IntTuple,
-) -> Result<(Layout, IntTuple), LayoutError> {
-    let tiles = try_zipped_divide(layout, tiler)?;
-    try_slice_and_offset(&IntTuple::tuple(&[IntTuple::UNDERSCORE, *coord]), &tiles)
-        .map(|(tile, offset)| (tile.mode(0), offset))
+/// A part of a layout, and the elements before it.
+type Part = (Layout, usize);
+
+/// The modes of a layout that a coordinate leaves open.
+fn slice_of(layout: &Layout, coord: &IntTuple) -> Result<Part, String> {
+    let (kept, offset) = try_slice_and_offset(coord, layout).map_err(|error| error.to_string())?;
+    match is_inside(&layout.shape(), coord) {
+        true => Ok((kept, offset.leaf(0).value() as usize)),
+        false => Err(format!("the coordinate {coord} is outside of its shape")),
+    }
 }
+
+/// Whether a coordinate that fits a shape is below its extents.
+fn is_inside(shape: &IntTuple, coord: &IntTuple) -> bool {
+    match coord.as_int() {
+        Some(int) => (0..shape.size()).contains(&int.value()),
+        None if coord.is_tuple() => {
+            (0..coord.rank()).all(|i| is_inside(&shape.mode(i), &coord.mode(i)))
+        }
+        None => true,
+    }
+}
+
+/// The tile at a coordinate among the tiles.
+fn tile_of(layout: &Layout, tiler: &Tiler, coord: &IntTuple) -> Result<Part, String> {
+    let tiles = try_zipped_divide(layout, tiler).map_err(|error| error.to_string())?;
+    if tiles.size() > layout.size() {
+        return Err(TOO_MANY.to_string());
+    }
+    let coord = IntTuple::tuple(&[IntTuple::UNDERSCORE, *coord]);
+    let (tile, offset) = slice_of(&tiles, &coord)?;
+    Ok((tile.mode(0), offset))
+}
+
+/// Why a division is refused whose last tile is not whole.
+const TOO_MANY: &str = "the tiles reach beyond it; give a tiler that divides it";
 
 macro_rules! tensor {
     ($(#[$doc:meta])* $name:ident, $view:ident, $into:ident, $into_view:ident, from $behind:expr, checked $check:expr) => {
@@ -119,8 +218,11 @@ macro_rules! tensor {
             /// # Errors
             /// [`Error::Tensor`]: the layout reaches beyond the elements, or has a stride that is negative or in a
             /// basis direction. If it is written, two coordinates must not have the same element.
-            pub fn new(elements: impl $into<'a, Element = T>, layout: Layout) -> Result<Self> {
-                let view = elements.$into_view();
+            pub fn new(
+                elements: impl $into<'a, Element = T>,
+                layout: impl IntoLayout,
+            ) -> Result<Self> {
+                let (view, layout) = (elements.$into_view(), layout.into_layout()?);
                 let check: fn(&Leaves) -> Result<(), String> = $check;
                 let has_all = Leaves::of(&layout).and_then(|leaves| {
                     leaves.fit(view.len())?;
@@ -169,7 +271,7 @@ macro_rules! tensor {
             /// # Errors
             /// If the coordinate does not fit the shape.
             pub fn slice(self, coord: &IntTuple) -> Result<Self> {
-                let slice = try_slice_and_offset(coord, &self.layout);
+                let slice = slice_of(&self.layout, coord);
                 self.at(slice)
             }
 
@@ -221,8 +323,12 @@ macro_rules! tensor {
             /// The elements to which `layout` leads, through this tensor's layout.
             ///
             /// # Errors
-            /// If no layout does that, or it leads beyond the memory.
+            /// If no layout does that, or it leads beyond the tensor.
             pub fn composition(self, layout: &Layout) -> Result<Self> {
+                if layout.maps_below_zero() || layout.cosize() > self.layout.size() {
+                    let found = format!("{layout} leads beyond it; stay within its {} elements", self.size());
+                    return Err(refused(&self.layout, found));
+                }
                 let composed = try_composition(&self.layout, layout);
                 self.with(composed)
             }
@@ -240,8 +346,12 @@ macro_rules! tensor {
             /// others.
             ///
             /// # Errors
-            /// If there are no such modes.
+            /// If there are no such modes, or one is named twice.
             pub fn select(self, modes: &[usize]) -> Result<Self> {
+                if (1..modes.len()).any(|nth| modes[..nth].contains(&modes[nth])) {
+                    let found = format!("a mode is twice in {modes:?}; name each once");
+                    return Err(refused(&self.layout, found));
+                }
                 let selected = self.layout.try_select(modes);
                 self.with(selected)
             }
@@ -288,22 +398,17 @@ macro_rules! tensor {
             /// The same memory with what became of the layout.
             fn with(self, layout: Result<Layout, LayoutError>) -> Result<Self> {
                 match layout {
+                    Ok(layout) if layout.size() > self.layout.size() => {
+                        Err(refused(&self.layout, TOO_MANY.to_string()))
+                    }
                     Ok(layout) => Self::new(self.view, layout),
                     Err(error) => Err(refused(&self.layout, error.to_string())),
                 }
             }
 
             /// The memory from an offset on, with what became of the layout.
-            fn at(self, part: Result<(Layout, IntTuple), LayoutError>) -> Result<Self> {
-                let (layout, offset) = match part {
-                    Ok(part) => part,
-                    Err(error) => return Err(refused(&self.layout, error.to_string())),
-                };
-                let offset = offset.leaf(0).value() as usize;
-                if offset > self.view.len() {
-                    let found = format!("the part at {offset} begins beyond its memory");
-                    return Err(refused(&self.layout, found));
-                }
+            fn at(self, part: Result<Part, String>) -> Result<Self> {
+                let (layout, offset) = part.map_err(|found| refused(&self.layout, found))?;
                 let behind: fn($view<'a, T>, usize) -> cutlet_host::Result<$view<'a, T>> = $behind;
                 Self::new(behind(self.view, offset)?, layout)
             }
@@ -382,28 +487,20 @@ fn matrix_layout([rows, columns]: [usize; 2], [down, right]: [i64; 2]) -> Result
     Ok(Layout::concat2(&mode(rows, down), &mode(columns, right)))
 }
 
-/// The modes are rows and columns. A matrix without elements is no tensor.
-impl<'a, T: DeviceData> TryFrom<Matrix<'a, T>> for Tensor<'a, T> {
-    type Error = Error;
-
-    fn try_from(matrix: Matrix<'a, T>) -> Result<Self> {
-        Ok(Tensor {
-            layout: matrix_layout([matrix.rows(), matrix.columns()], matrix.strides())?,
-            view: matrix.view,
-        })
-    }
+/// The tensor of a matrix. The modes are rows and columns.
+pub(crate) fn of_matrix<T: DeviceData>(matrix: Matrix<'_, T>) -> Result<Tensor<'_, T>> {
+    Ok(Tensor {
+        layout: matrix_layout([matrix.rows(), matrix.columns()], matrix.strides())?,
+        view: matrix.view,
+    })
 }
 
-/// The modes are rows and columns. A matrix without elements is no tensor.
-impl<'a, T: DeviceData> TryFrom<MatrixMut<'a, T>> for TensorMut<'a, T> {
-    type Error = Error;
-
-    fn try_from(matrix: MatrixMut<'a, T>) -> Result<Self> {
-        Ok(TensorMut {
-            layout: matrix_layout([matrix.rows(), matrix.columns()], matrix.strides())?,
-            view: matrix.view,
-        })
-    }
+/// As [`of_matrix`], for writing.
+pub(crate) fn of_matrix_mut<T: DeviceData>(matrix: MatrixMut<'_, T>) -> Result<TensorMut<'_, T>> {
+    Ok(TensorMut {
+        layout: matrix_layout([matrix.rows(), matrix.columns()], matrix.strides())?,
+        view: matrix.view,
+    })
 }
 
 /// A tensor that owns its memory.
@@ -412,10 +509,10 @@ impl<'a, T: DeviceData> TryFrom<MatrixMut<'a, T>> for TensorMut<'a, T> {
 /// use cutlet::{Device, DeviceTensor, contract, layout};
 ///
 /// let stream = Device::auto().stream()?;
-/// let a = DeviceTensor::upload(&stream, &[1.0f32, 2.0, 3.0, 4.0], layout!((2, 2):(2, 1)))?;
+/// let a = DeviceTensor::upload(&stream, &[1.0f32, 2.0, 3.0, 4.0], [2, 2])?; // by rows
 /// let mut c = DeviceTensor::<f32>::zeroed(&stream, layout!((2, 2):(1, 2)))?;
-/// contract(&stream, "ij,jk->ik", a.tensor(), a.tensor(), c.tensor_mut())?;
-/// assert_eq!(stream.download(c.buffer())?, [7.0, 15.0, 10.0, 22.0]); // by columns
+/// contract(&stream, "ij,jk->ik", &a, &a, &mut c)?;
+/// assert_eq!(c.download(&stream)?, [7.0, 15.0, 10.0, 22.0]); // by columns
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 #[derive(Debug)]
@@ -427,11 +524,12 @@ pub struct DeviceTensor<T: DeviceData> {
 }
 
 impl<T: DeviceData> DeviceTensor<T> {
-    /// The tensor of this layout in a buffer.
+    /// The tensor of this layout in a buffer. A shape alone lies [by rows](IntoLayout).
     ///
     /// # Errors
     /// As [`TensorMut::new`].
-    pub fn new(mut buffer: Buffer<T>, layout: Layout) -> Result<Self> {
+    pub fn new(mut buffer: Buffer<T>, layout: impl IntoLayout) -> Result<Self> {
+        let layout = layout.into_layout()?;
         let size = TensorMut::new(&mut buffer, layout)?.size();
         let is_part = size != buffer.len();
         Ok(DeviceTensor {
@@ -445,7 +543,8 @@ impl<T: DeviceData> DeviceTensor<T> {
     ///
     /// # Errors
     /// As [`TensorMut::new`], or if there is not so much memory.
-    pub fn zeroed(stream: &Stream, layout: Layout) -> Result<Self> {
+    pub fn zeroed(stream: &Stream, layout: impl IntoLayout) -> Result<Self> {
+        let layout = layout.into_layout()?;
         let span = Leaves::of(&layout).map(|leaves| leaves.span());
         match span {
             Ok(Some(span)) => Self::new(stream.zeroed::<T>(span)?, layout),
@@ -461,8 +560,16 @@ impl<T: DeviceData> DeviceTensor<T> {
     ///
     /// # Errors
     /// As [`TensorMut::new`], or if there is not so much memory.
-    pub fn upload(stream: &Stream, elements: &[T], layout: Layout) -> Result<Self> {
+    pub fn upload(stream: &Stream, elements: &[T], layout: impl IntoLayout) -> Result<Self> {
         Self::new(stream.upload(elements)?, layout)
+    }
+
+    /// Waits for the stream, and returns the elements in the order of memory, those between the layout's as well.
+    ///
+    /// # Errors
+    /// If the stream's work failed, or the stream is being captured.
+    pub fn download(&self, stream: &Stream) -> Result<Vec<T>> {
+        Ok(stream.download(&self.buffer)?)
     }
 
     /// The layout.
@@ -472,19 +579,18 @@ impl<T: DeviceData> DeviceTensor<T> {
 
     /// The tensor, for reading.
     pub fn tensor(&self) -> Tensor<'_, T> {
-        let (view, layout) = (self.buffer.view(), self.layout);
         Tensor {
-            view: if self.is_part { view.relaxed() } else { view },
-            layout,
+            view: self.view(),
+            layout: self.layout,
         }
     }
 
     /// The tensor, for writing.
     pub fn tensor_mut(&mut self) -> TensorMut<'_, T> {
-        let (view, layout) = (self.buffer.view_mut(), self.layout);
+        let (view, layout) = self.parts_mut();
         TensorMut {
-            view: if self.is_part { view.relaxed() } else { view },
-            layout,
+            view,
+            layout: *layout,
         }
     }
 
@@ -496,5 +602,23 @@ impl<T: DeviceData> DeviceTensor<T> {
     /// The memory alone.
     pub fn into_buffer(self) -> Buffer<T> {
         self.buffer
+    }
+
+    /// The elements in the order of memory, those between the layout's as well: a list for operations that read one.
+    pub fn view(&self) -> View<'_, T> {
+        let view = self.buffer.view();
+        if self.is_part { view.relaxed() } else { view }
+    }
+
+    /// As [`view`](Self::view), for writing.
+    pub fn view_mut(&mut self) -> ViewMut<'_, T> {
+        self.parts_mut().0
+    }
+
+    /// The memory as operations write it, and the layout.
+    pub(crate) fn parts_mut(&mut self) -> (ViewMut<'_, T>, &Layout) {
+        let view = self.buffer.view_mut();
+        let view = if self.is_part { view.relaxed() } else { view };
+        (view, &self.layout)
     }
 }

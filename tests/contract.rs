@@ -2,8 +2,8 @@
 //! and diagonals, what is copied, and what is refused.
 
 use cutlet::{
-    Contraction, Device, DeviceTensor, Element, Matrix, Operand, Precision, Tensor, TensorMut,
-    bf16, contract, cpu, f16, layout, shape,
+    Contraction, Device, DeviceTensor, Element, IntoTensor, Matrix, Operand, Precision, Tensor,
+    TensorMut, bf16, contract, cpu, f16, layout, shape,
 };
 use cutlet_layout_core::{Int, Layout};
 
@@ -328,9 +328,12 @@ fn heads_of_attention_are_not_copied() {
 fn a_matrix_without_elements_is_no_tensor() {
     let stream = Device::auto().stream().unwrap();
     let memory = stream.zeroed::<f32>(6).unwrap();
-    let tensor = Tensor::try_from(Matrix::row_major(&memory, 2, 3).unwrap()).unwrap();
+    let tensor = Matrix::row_major(&memory, 2, 3)
+        .unwrap()
+        .into_tensor()
+        .unwrap();
     assert_eq!(tensor.layout().to_string(), "(2,3):(3,1)");
-    let none = Tensor::try_from(Matrix::row_major(&memory, 0, 3).unwrap());
+    let none = Matrix::row_major(&memory, 0, 3).unwrap().into_tensor();
     let found = none.unwrap_err().to_string();
     assert!(found.contains("has no elements"), "{found}");
 }

@@ -1,11 +1,10 @@
-//! Matrices of DLPack tensors in a product: their strides, what lies between their elements, and what is refused. On a
-//! GPU if there is one.
+//! DLPack tensors in products: their strides, what lies between their elements, and what is refused. On a GPU if there
+//! is one.
 
 use cutlet::dlpack::dlpark::versioned;
 use cutlet::dlpack::{Imported, ImportedMut};
 use cutlet::{
-    Device, Error, HostError, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Order, Result,
-    Stream, gemm, gemm_batched,
+    Device, Error, HostError, Result, Stream, Tensor, TensorMut, gemm, layout, shape, tile,
 };
 
 /// What C has where nothing writes it.
@@ -43,24 +42,11 @@ fn tensors_of_any_leading_dimension_are_multiplied() -> Result<()> {
     let a = import(&stream, counted(&stream, &[2, 3], &[1, 2])?)?;
     let b = import(&stream, counted(&stream, &[3, 2], &[4, 1])?)?;
     let mut c = output(&stream, &[2, 2], &[5, 1])?;
-    let a = Matrix::<f32>::from_dlpack(&a)?;
-    let b = Matrix::<f32>::from_dlpack(&b)?;
-    assert_eq!(
-        (a.rows(), a.columns(), a.order(), a.ld()),
-        (2, 3, Order::ColMajor, 2)
-    );
-    assert_eq!(
-        (b.rows(), b.columns(), b.order(), b.ld()),
-        (3, 2, Order::RowMajor, 4)
-    );
-    gemm(
-        &stream,
-        1.0,
-        a,
-        b,
-        0.0,
-        MatrixMut::<f32>::from_dlpack(&mut c)?,
-    )?;
+    let a = Tensor::<f32>::from_dlpack(&a)?;
+    let b = Tensor::<f32>::from_dlpack(&b)?;
+    assert_eq!(a.layout().to_string(), "(2,3):(1,2)");
+    let to = TensorMut::<f32>::from_dlpack(&mut c)?;
+    gemm(&stream, 1.0, a, b, 0.0, to)?;
 
     // SAFETY: what lies between the rows has values.
     let found = stream.download(unsafe { c.span::<f32>()? })?;
@@ -76,16 +62,19 @@ fn tensors_of_three_dimensions_are_batches() -> Result<()> {
     let a = import(&stream, counted(&stream, &[3, 2, 2], &[0, 2, 1])?)?;
     let b = import(&stream, counted(&stream, &[3, 2, 1], &[1, 3, 1])?)?;
     let mut c = output(&stream, &[3, 2, 1], &[2, 1, 1])?;
-    let a = MatrixBatch::<f32>::from_dlpack(&a)?;
-    let b = MatrixBatch::<f32>::from_dlpack(&b)?;
-    assert_eq!((a.count(), a.stride(), a.rows(), a.columns()), (3, 0, 2, 2));
-    gemm_batched(
+    // Other libraries have the batch first.
+    let to = TensorMut::<f32>::from_dlpack(&mut c)?.select(&[1, 2, 0])?;
+    let (a, b) = (
+        Tensor::<f32>::from_dlpack(&a)?,
+        Tensor::<f32>::from_dlpack(&b)?,
+    );
+    gemm(
         &stream,
         1.0,
-        a,
-        b,
+        a.select(&[1, 2, 0])?,
+        b.select(&[1, 2, 0])?,
         0.0,
-        MatrixBatchMut::<f32>::from_dlpack(&mut c)?,
+        to,
     )?;
     // (0 1; 2 3) times (0; 3), (1; 4) and (2; 5).
     assert_eq!(
@@ -106,42 +95,68 @@ fn said<T>(refused: Result<T>) -> String {
 }
 
 #[test]
-fn tensors_that_are_no_matrices_are_refused() -> Result<()> {
+fn tensors_that_do_not_fit_are_refused() -> Result<()> {
     let stream = Device::auto().stream()?;
-    let apart = import(&stream, counted(&stream, &[2, 3], &[6, 2])?)?;
-    let message = said(Matrix::<f32>::from_dlpack(&apart));
-    for part in [
-        "a matrix was asked for, but this is a DLPack tensor of f32 with shape (2, 3) and strides (6, 2)",
-        "give two dimensions, of which one has stride 1",
-    ] {
-        assert!(message.contains(part), "{message}");
-    }
-    let batch = said(MatrixBatch::<f32>::from_dlpack(&apart));
+    let apart = import(&stream, counted(&stream, &[2, 2], &[6, 2])?)?;
+    let apart = Tensor::<f32>::from_dlpack(&apart)?;
+    let mut c = output(&stream, &[2, 2], &[2, 1])?;
+    let to = TensorMut::<f32>::from_dlpack(&mut c)?;
+    let refused = gemm(&stream, 1.0, apart, apart, 0.0, to);
+    let message = refused.unwrap_err().to_string();
     assert!(
-        batch.contains("a batch of matrices was asked for"),
-        "{batch}"
+        message.contains("A is (2,2):(6,2), and neither its rows nor"),
+        "{message}"
     );
-    assert!(batch.contains("give three dimensions"), "{batch}");
-
-    let vectors = import(&stream, counted(&stream, &[2, 3, 4], &[12, 4, 1])?)?;
-    let message = said(Matrix::<f32>::from_dlpack(&vectors));
-    assert!(message.contains("shape (2, 3, 4)"), "{message}");
 
     let matrix = import(&stream, counted(&stream, &[2, 3], &[3, 1])?)?;
-    let message = said(Matrix::<i32>::from_dlpack(&matrix));
+    let message = said(Tensor::<i32>::from_dlpack(&matrix));
     assert!(message.contains("a view of i32 was asked for"), "{message}");
+
+    let empty: versioned::Dlpack = stream.export_dlpack(stream.zeroed::<f32>(0)?, &[2, 0], None)?;
+    let message = said(Tensor::<f32>::from_dlpack(&import(&stream, empty)?));
+    assert!(message.contains("give it elements"), "{message}");
+    Ok(())
+}
+
+/// Their memory may be somebody else's.
+#[test]
+fn nothing_leads_to_elements_between_those_of_a_tensor() -> Result<()> {
+    let stream = Device::auto().stream()?;
+    // Rows of three elements, ten apart.
+    let rows = import(&stream, counted(&stream, &[2, 3], &[10, 1])?)?;
+    let rows = Tensor::<f32>::from_dlpack(&rows)?;
+    let beyond = |found: Result<Tensor<'_, f32>>| found.unwrap_err().to_string();
+    let message = beyond(rows.slice(&shape!((_, 3))));
+    assert!(message.contains("outside of its shape"), "{message}");
+    let message = beyond(rows.composition(&layout!(2:6)));
+    assert!(
+        message.contains("leads beyond it; stay within its 6 elements"),
+        "{message}"
+    );
+    let message = beyond(rows.logical_divide(&tile!(<2, 2>)));
+    assert!(message.contains("a tiler that divides it"), "{message}");
+    let message = beyond(rows.local_tile(&tile!((1, 2)), &shape!((0, 1))));
+    assert!(message.contains("a tiler that divides it"), "{message}");
+    let message = beyond(rows.local_tile(&tile!((1, 3)), &shape!((2, 0))));
+    assert!(message.contains("outside of its shape"), "{message}");
+    let message = beyond(rows.select(&[0, 0]));
+    assert!(message.contains("name each once"), "{message}");
+    assert_eq!(
+        rows.local_tile(&tile!((1, 3)), &shape!((1, 0)))?
+            .layout()
+            .to_string(),
+        "(_1,_3):(10,1)"
+    );
     Ok(())
 }
 
 #[test]
-fn written_matrices_have_no_element_in_common() -> Result<()> {
+fn written_tensors_have_no_element_twice() -> Result<()> {
     let stream = Device::auto().stream()?;
     for strides in [[0, 1], [2, 1], [1, 1]] {
         let mut matrix = output(&stream, &[2, 3], &strides)?;
-        said(MatrixMut::<f32>::from_dlpack(&mut matrix));
+        let refused = TensorMut::<f32>::from_dlpack(&mut matrix).unwrap_err();
+        assert!(matches!(refused, Error::Tensor { .. }), "{refused}");
     }
-    let mut batch = output(&stream, &[2, 2, 3], &[0, 3, 1])?;
-    let refused = MatrixBatchMut::<f32>::from_dlpack(&mut batch).unwrap_err();
-    assert!(matches!(refused, Error::Batch { .. }), "{refused}");
     Ok(())
 }

@@ -2,13 +2,14 @@
 //! indices that repeat or are out of range, factors, epilogues, groups and graphs. Elements are −1, 0 and 1, so that
 //! every sum is exact.
 
+use crate::batches::batch;
 use crate::by_kernel::by_kernel;
 use crate::convert::Convert;
 use crate::small::{small, upload};
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
-    Activation, Bias, Buffer, Device, Element, Error, Gemm, Index, IndexedRows, Matrix,
-    MatrixBatch, MatrixMut, Order, OutOfRange, Stream,
+    Activation, Bias, Buffer, Device, Element, Error, Gemm, Index, IndexedRows, Matrix, MatrixMut,
+    Order, OutOfRange, Stream,
 };
 use cutlet_host::Backend;
 use half::{bf16, f16};
@@ -651,7 +652,7 @@ fn check_groups<T: Element + Convert>(kernel: Option<&str>) {
     let mut rows = IndexedRows::new(stream.device()).unwrap();
     let gemm = Gemm::new(
         Matrix::row_major(&table, table_rows, k).unwrap(),
-        MatrixBatch::packed(&b, ends.len(), k, n, ColMajor).unwrap(),
+        batch(&b, ends.len(), k, n, ColMajor),
         MatrixMut::row_major(&mut c, m, n).unwrap(),
     );
     by_kernel(kernel, gemm)
@@ -709,7 +710,7 @@ fn check_scattered_groups<T: Element + Convert>(kernel: Option<&str>) {
     let rows = rows.out_of_range(OutOfRange::Skip);
     let gemm = Gemm::new(
         Matrix::row_major(&a, m, k).unwrap(),
-        MatrixBatch::packed(&b, ends.len(), k, n, ColMajor).unwrap(),
+        batch(&b, ends.len(), k, n, ColMajor),
         MatrixMut::row_major(&mut table, table_rows, n).unwrap(),
     );
     by_kernel(kernel, gemm)

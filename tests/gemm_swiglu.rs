@@ -1,13 +1,12 @@
 //! `Gemm::swiglu` against f64, on a GPU if there is one: every kernel, types, orders, extents that fill no tile,
 //! alignments and groups.
 
+use crate::batches::batch;
 use crate::by_kernel::by_kernel;
 use crate::convert::Convert;
 use crate::random;
 use cutlet::Order::{ColMajor, RowMajor};
-use cutlet::{
-    Activation, Device, Element, Error, GatedElement, Gemm, Matrix, MatrixBatch, MatrixMut, Order,
-};
+use cutlet::{Activation, Device, Element, Error, GatedElement, Gemm, Matrix, MatrixMut, Order};
 use cutlet_host::Backend;
 use half::{bf16, f16};
 
@@ -86,7 +85,7 @@ where
         let b = Matrix::packed(&on_device_b, k, 2 * n, *order_b).unwrap();
         Gemm::new(a_of_all, b, c_of_all)
     } else {
-        let b = MatrixBatch::packed(&on_device_b, groups, k, 2 * n, *order_b).unwrap();
+        let b = batch(&on_device_b, groups, k, 2 * n, *order_b);
         Gemm::new(a_of_all, b, c_of_all).group_ends(&on_device_ends)
     };
     by_kernel(*kernel, gemm)
@@ -238,7 +237,7 @@ fn rows_of_no_group_do_no_harm() {
         let mut c = stream.zeroed::<T>(m * n).unwrap();
         Gemm::new(
             Matrix::row_major(&a, m, k).unwrap(),
-            MatrixBatch::packed(&b, 2, k, 2 * n, ColMajor).unwrap(),
+            batch(&b, 2, k, 2 * n, ColMajor),
             MatrixMut::row_major(&mut c, m, n).unwrap(),
         )
         .group_ends(&ends)

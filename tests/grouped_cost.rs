@@ -1,11 +1,12 @@
 //! The time of grouped products and of products of gathered rows, beside one plain product of as many rows, printed
 //! with `--nocapture`. Needs a GPU; build it with `--release`.
 
+use crate::batches::batch;
 use std::time::Duration;
 
 use cutlet::{
-    Buffer, Device, Event, Gather, Gemm, IndexedRows, Matrix, MatrixBatch, MatrixMut, Order,
-    Result, Stream, gemm,
+    Buffer, Device, Event, Gather, Gemm, IndexedRows, Matrix, MatrixMut, Order, Result, Stream,
+    gemm,
 };
 use cutlet_not_run::not_run;
 use half::bf16;
@@ -142,7 +143,7 @@ fn groups_cost_little_more_than_one_product() -> Result<()> {
             let c = MatrixMut::row_major(&mut c, m, n)?;
             match kind {
                 0 => {
-                    let b = MatrixBatch::packed(&b, groups, k, n, Order::ColMajor)?;
+                    let b = batch(&b, groups, k, n, Order::ColMajor);
                     Gemm::new(a, b, c).group_ends(&ends).run(&stream)
                 }
                 _ => gemm(&stream, 1.0, a, Matrix::col_major(&b, k, n)?, 0.0, c),

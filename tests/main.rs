@@ -1,5 +1,6 @@
 //! The tests of the library's operations, as one program.
 
+mod batches;
 mod by_kernel;
 mod convert;
 mod place;
@@ -35,3 +36,4 @@ mod scatter;
 mod sorting;
 mod swiglu;
 mod take_along_dim;
+mod tensor;

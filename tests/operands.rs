@@ -1,14 +1,14 @@
 //! What every operation does with its operands: memory that is bound to another stream is refused, elements without
 //! bytes are no work, and the leading dimension of a single row is free. On a GPU if there is one.
 
+use crate::batches::batch;
 use crate::by_kernel::by_kernel;
 use cutlet::{
-    Bags, Buffer, Device, EmbeddingBag, Error, Gather, Gemm, IndexedRows, Matrix, MatrixBatch,
-    MatrixBatchMut, MatrixMut, MoeRows, Order, OutOfRange, Pooling, RouterWeights, Scatter,
-    ScatterAdd, Stream, TakeAlongDim, embedding_bag, gather, gemm_batched, permute, scatter,
-    swiglu, top_k,
+    Bags, Buffer, Device, DeviceTensor, EmbeddingBag, Error, Gather, Gemm, IndexedRows, Matrix,
+    MatrixMut, MoeRows, Order, OutOfRange, Pooling, RouterWeights, Scatter, ScatterAdd, Stream,
+    TakeAlongDim, Tensor, TensorMut, embedding_bag, gather, gemm, layout, permute, scatter, swiglu,
+    top_k,
 };
-use cutlet_layout_core::layout;
 use half::bf16;
 
 /// Expects the error for memory of another stream, which names the operand.
@@ -64,10 +64,12 @@ fn indices_of_another_stream_are_refused() {
     is_refused(scattered.run(&stream), "the indices");
     let mut moe = MoeRows::new(stream.device(), 2, 1, 2).unwrap();
     is_refused(moe.route(&stream, indices), "the choices");
-    let elements = stream.upload(&[1.0f32, 2.0]).unwrap();
+    let elements = DeviceTensor::upload(&stream, &[1.0f32, 2.0], [2]).unwrap();
+    let mut output = DeviceTensor::<f32>::zeroed(&stream, [2]).unwrap();
+    let indices = Tensor::new(indices, [2]).unwrap();
     let mut taken = TakeAlongDim::new(stream.device()).unwrap();
     is_refused(
-        taken.enqueue(&stream, &elements, &[2], 0, indices, &mut output),
+        taken.enqueue(&stream, &elements, 0, indices, &mut output),
         "the indices",
     );
 }
@@ -119,12 +121,13 @@ fn elements_without_bytes_are_no_work() {
     let stream = Device::auto().stream().unwrap();
     let source = stream.upload(&[[]; 6] as &[Nothing; 6]).unwrap();
     let mut destination = stream.zeroed::<Nothing>(6).unwrap();
-    let (by_rows, by_columns) = (layout!((2, 3):(3, 1)), layout!((2, 3):(1, 2)));
-    permute(&stream, &source, &by_rows, &mut destination, &by_columns).unwrap();
-    permute(&stream, &source, &by_rows, &mut destination, &by_rows).unwrap();
+    let by_rows = Tensor::new(&source, [2, 3]).unwrap();
+    for layout in [layout!((2, 3):(1, 2)), layout!((2, 3):(3, 1))] {
+        let to = TensorMut::new(&mut destination, layout).unwrap();
+        permute(&stream, by_rows, to).unwrap();
+    }
     // The layouts are still checked.
-    let beyond = layout!((2, 3):(3, 4));
-    assert!(permute(&stream, &source, &by_rows, &mut destination, &beyond).is_err());
+    assert!(TensorMut::new(&mut destination, layout!((2, 3):(3, 4))).is_err());
 
     let table = Matrix::row_major(&source, 3, 2).unwrap();
     let indices = stream.upload(&[2i32, 0, 1]).unwrap();
@@ -197,7 +200,7 @@ fn products_of_a_single_row_have_any_leading_dimension() {
         let a = Matrix::with_ld(&ones, 1, k, Order::RowMajor, ld).unwrap();
         let rows = IndexedRows::new(stream.device()).unwrap();
         let named = || rows.by(&zero).unwrap();
-        let groups = MatrixBatch::packed(&ones, 1, k, n, Order::ColMajor).unwrap();
+        let groups = batch(&ones, 1, k, n, Order::ColMajor);
         for (kernel, way) in [
             (None, 0),
             (None, 1),
@@ -244,17 +247,15 @@ fn products_of_a_single_row_have_any_leading_dimension() {
     }
 }
 
-/// Strides of batches whose matrices have no elements, and of batches of one.
+/// Strides of modes of one element.
 #[test]
 fn a_stride_that_is_not_taken_is_free() {
     let stream = Device::auto().stream().unwrap();
-    let none = stream.zeroed::<f32>(0).unwrap();
-    let mut c = stream.upload(&[3.0f32; 8]).unwrap();
-    let of_none = |rows, columns, ld| {
-        MatrixBatch::strided(&none, 2, usize::MAX, rows, columns, Order::RowMajor, ld).unwrap()
-    };
-    let products = MatrixBatchMut::packed(&mut c, 2, 2, 2, Order::RowMajor).unwrap();
-    let (a, b) = (of_none(2, 0, 0), of_none(0, 2, 2));
-    gemm_batched(&stream, 1.0, a, b, 2.0, products).unwrap();
-    assert_eq!(stream.download(&c).unwrap(), [6.0; 8]);
+    let a = stream.upload(&[1.0f32, 2.0]).unwrap();
+    let a = Tensor::new(&a, layout!((2, 1, 1):(1, 99, 98))).unwrap();
+    let b = stream.upload(&[3.0f32, 4.0]).unwrap();
+    let b = Tensor::new(&b, layout!((1, 2, 1):(97, 1, 96))).unwrap();
+    let mut c = DeviceTensor::<f32>::zeroed(&stream, layout!((2, 2, 1):(2, 1, 95))).unwrap();
+    gemm(&stream, 1.0, a, b, 0.0, &mut c).unwrap();
+    assert_eq!(c.download(&stream).unwrap(), [3.0, 4.0, 6.0, 8.0]);
 }

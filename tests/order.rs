@@ -3,11 +3,11 @@
 
 #![cfg(debug_assertions)]
 
+use crate::batches::{batch, batch_mut};
 use cutlet::{
-    Buffer, Device, Error, Gather, Gemm, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, MoeRows,
-    Order, Scatter, Stream, gemm, gemm_batched, permute, swiglu,
+    Buffer, Device, Error, Gather, Gemm, Matrix, MatrixMut, MoeRows, Order, Scatter, Stream,
+    Tensor, TensorMut, gemm, layout, permute, swiglu,
 };
-use cutlet_layout_core::layout;
 
 fn two_streams() -> [Stream; 2] {
     [(); 2].map(|()| Device::cpu().stream().unwrap())
@@ -101,22 +101,17 @@ fn columns_of_one_matrix_are_written_in_two_streams() {
 fn matrices_of_a_batch_need_an_order() {
     let [first, second] = two_streams();
     let (a, mut c) = (ones(&first), ones(&first));
-    let of_a = MatrixBatch::packed(&a, 4, 2, 2, Order::RowMajor).unwrap();
-    fn batch(c: &mut Buffer<f32>) -> MatrixBatchMut<'_, f32> {
-        MatrixBatchMut::packed(c, 4, 2, 2, Order::RowMajor).unwrap()
+    let of_a = batch(&a, 4, 2, 2, Order::RowMajor);
+    fn of_c(c: &mut Buffer<f32>) -> TensorMut<'_, f32> {
+        batch_mut(c, 4, 2, 2, Order::RowMajor)
     }
-    gemm_batched(&first, 1.0, of_a, of_a, 0.0, batch(&mut c)).unwrap();
-    is_refused(
-        gemm_batched(&second, 1.0, of_a, of_a, 0.0, batch(&mut c)),
-        "gemm: C",
-    );
+    gemm(&first, 1.0, of_a, of_a, 0.0, of_c(&mut c)).unwrap();
+    is_refused(gemm(&second, 1.0, of_a, of_a, 0.0, of_c(&mut c)), "gemm: C");
     let mut low = second.zeroed::<f32>(8).unwrap();
     let transposed = permute(
         &second,
-        c.slice(..8).unwrap(),
-        &layout!((2, 4):(4, 1)),
-        &mut low,
-        &layout!((2, 4):(1, 2)),
+        Tensor::new(c.slice(..8).unwrap(), [2, 4]).unwrap(),
+        TensorMut::new(&mut low, layout!((2, 4):(1, 2))).unwrap(),
     );
     is_refused(transposed, "of kernel `permute_");
     let mut gated = second.zeroed::<f32>(8).unwrap();

@@ -1,7 +1,7 @@
 //! `permute` against a plain loop on the host, on a GPU if there is one: ranks, widths, orders of modes, padding, and
 //! layouts that are refused.
 
-use cutlet::{Device, DeviceData, permute};
+use cutlet::{Device, DeviceData, Tensor, TensorMut, permute};
 use cutlet_layout_core::{Layout, layout};
 
 /// A packed layout of this shape, whose modes are contiguous in this order, innermost first. Each has some elements of
@@ -39,10 +39,8 @@ fn check<T: DeviceData + PartialEq>(
     let mut destination = stream.upload(&expected).unwrap();
     permute(
         &stream,
-        &on_source,
-        &source_layout,
-        &mut destination,
-        &destination_layout,
+        Tensor::new(&on_source, source_layout).unwrap(),
+        TensorMut::new(&mut destination, destination_layout).unwrap(),
     )
     .unwrap();
     for c in 0..source_layout.size() {
@@ -123,24 +121,32 @@ fn layouts_that_do_not_fit_are_refused() {
     let mut destination = stream.zeroed::<u32>(12).unwrap();
     let rows = layout!((3, 4):(4, 1));
     let mut said = |from: &Layout, to: &Layout| {
-        permute(&stream, &source, from, &mut destination, to)
-            .unwrap_err()
-            .to_string()
+        let copied = Tensor::new(&source, from)
+            .and_then(|source| permute(&stream, source, TensorMut::new(&mut destination, to)?));
+        copied.unwrap_err().to_string()
     };
     for (from, to, why) in [
         (rows, layout!((4, 3):(3, 1)), "different shapes"),
         (
             rows,
             layout!((3, 4):(5, 1)),
-            "reaches beyond its 12 elements",
+            "it reaches 14 elements and the memory has 12",
         ),
         (
             layout!((3, 4):(5, 1)),
             rows,
-            "the source's layout (_3,_4):(_5,_1) reaches",
+            "a tensor of layout (_3,_4):(_5,_1) was asked for",
         ),
-        (rows, layout!((3, 4):(2, 1)), "overlap"),
-        (rows, layout!((3, 4):(4, 0)), "overlap"),
+        (
+            rows,
+            layout!((3, 4):(2, 1)),
+            "leads to elements that it has already",
+        ),
+        (
+            rows,
+            layout!((3, 4):(4, 0)),
+            "leads to elements that it has already",
+        ),
         (layout!((3, 4):({-4}, 1)), rows, "negative"),
     ] {
         let said = said(&from, &to);

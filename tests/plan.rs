@@ -1,8 +1,9 @@
 //! Plans: a plan runs again and again on matrices of the shape that it was made for, and refuses others.
 
+use crate::batches::{batch, batch_mut};
 use cutlet::{
-    Activation, Bias, Buffer, Device, EpiloguePlan, Error, Gemm, Matrix, MatrixBatch,
-    MatrixBatchMut, MatrixMut, Order, Stream,
+    Activation, Bias, Buffer, Device, EpiloguePlan, Error, Gemm, Matrix, MatrixMut, Order, Stream,
+    TensorMut,
 };
 use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::Scale;
@@ -157,10 +158,10 @@ fn a_plan_for_a_batch_runs_again_and_refuses_another_batch() {
         .collect();
     let (a, b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
     let mut c = stream.zeroed::<bf16>(count * m * n).unwrap();
-    let of_a = |count| MatrixBatch::packed(&a, count, m, k, Order::RowMajor).unwrap();
-    let of_b = |count| MatrixBatch::packed(&b, count, k, n, Order::ColMajor).unwrap();
-    fn of_c(c: &mut Buffer<bf16>, count: usize) -> MatrixBatchMut<'_, bf16> {
-        MatrixBatchMut::packed(c, count, 20, 24, Order::RowMajor).unwrap()
+    let of_a = |count| batch(&a, count, m, k, Order::RowMajor);
+    let of_b = |count| batch(&b, count, k, n, Order::ColMajor);
+    fn of_c(c: &mut Buffer<bf16>, count: usize) -> TensorMut<'_, bf16> {
+        batch_mut(c, count, 20, 24, Order::RowMajor)
     }
 
     let mut planned = Gemm::new(of_a(count), of_b(count), of_c(&mut c, count));

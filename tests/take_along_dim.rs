@@ -1,7 +1,10 @@
 //! `take_along_dim` against a plain loop on the host, on a GPU if there is one: all widths, dimensions, index types,
 //! and indices outside of the table.
 
-use cutlet::{Device, DeviceData, Error, Index, OutOfRange, TakeAlongDim, take_along_dim};
+use cutlet::{
+    Device, DeviceData, DeviceTensor, Error, Index, Layout, OutOfRange, TakeAlongDim, layout,
+    take_along_dim,
+};
 
 /// Checks a gather of `taken` elements along a dimension.
 fn check<T: DeviceData + PartialEq, X: Index>(
@@ -22,17 +25,18 @@ fn check<T: DeviceData + PartialEq, X: Index>(
         .collect();
     let indices: Vec<X> = picks.iter().map(|&pick| to_index(pick)).collect();
     let stream = Device::auto().stream().unwrap();
-    let mut output = stream.zeroed::<T>(indices.len()).unwrap();
+    let mut of_output = shape.to_vec();
+    of_output[dim] = taken;
+    let mut output = DeviceTensor::<T>::zeroed(&stream, &of_output[..]).unwrap();
     take_along_dim(
         &stream,
-        &stream.upload(&table).unwrap(),
-        shape,
+        &DeviceTensor::upload(&stream, &table, shape).unwrap(),
         dim,
-        &stream.upload(&indices).unwrap(),
+        &DeviceTensor::upload(&stream, &indices, &of_output[..]).unwrap(),
         &mut output,
     )
     .unwrap();
-    let found = stream.download(&output).unwrap();
+    let found = output.download(&stream).unwrap();
     for (at, &pick) in picks.iter().enumerate() {
         let (outer, inner_at) = (at / inner / taken, at % inner);
         let expected = table[(outer * shape[dim] + pick) * inner + inner_at];
@@ -67,27 +71,27 @@ fn every_width_and_dimension() {
 #[test]
 fn indices_outside_of_the_table_follow_the_policy() {
     let stream = Device::auto().stream().unwrap();
-    let table = stream.upload(&[1u32, 2, 3, 4, 5, 6]).unwrap();
-    let indices = stream.upload(&[2i64, -1, 3, i64::MIN]).unwrap();
+    let table = DeviceTensor::upload(&stream, &[1u32, 2, 3, 4, 5, 6], [2, 3]).unwrap();
+    let indices = DeviceTensor::upload(&stream, &[2i64, -1, 3, i64::MIN], [2, 2]).unwrap();
     for (policy, expected) in [
         (OutOfRange::Error, [3, 0, 0, 0]),
         (OutOfRange::Clamp, [3, 1, 6, 4]),
         (OutOfRange::Skip, [3, 9, 9, 9]),
     ] {
-        let mut output = stream.upload(&[9u32; 4]).unwrap();
+        let mut output = DeviceTensor::upload(&stream, &[9u32; 4], [2, 2]).unwrap();
         let mut plan = TakeAlongDim::new(stream.device())
             .unwrap()
             .out_of_range(policy);
-        plan.enqueue(&stream, &table, &[2, 3], 1, &indices, &mut output)
+        plan.enqueue(&stream, &table, 1, &indices, &mut output)
             .unwrap();
         match plan.check(&stream) {
             Err(Error::IndexMissed { position: 1, .. }) => assert_eq!(policy, OutOfRange::Error),
             checked => checked.unwrap(),
         }
-        assert_eq!(stream.download(&output).unwrap(), expected);
+        assert_eq!(output.download(&stream).unwrap(), expected);
     }
-    let mut output = stream.upload(&[9u32; 4]).unwrap();
-    let said = take_along_dim(&stream, &table, &[2, 3], 1, &indices, &mut output).unwrap_err();
+    let mut output = DeviceTensor::upload(&stream, &[9u32; 4], [2, 2]).unwrap();
+    let said = take_along_dim(&stream, &table, 1, &indices, &mut output).unwrap_err();
     assert!(
         said.to_string().contains("index -1 at position 1"),
         "{said}"
@@ -95,27 +99,53 @@ fn indices_outside_of_the_table_follow_the_policy() {
 }
 
 #[test]
-fn extents_are_checked() {
+fn shapes_are_checked() {
     let stream = Device::auto().stream().unwrap();
-    let table = stream.zeroed::<u32>(6).unwrap();
-    let said = |shape: &[usize], dim: usize, indices: usize, output: usize| {
-        let indices = stream.zeroed::<i32>(indices).unwrap();
-        let mut output = stream.zeroed::<u32>(output).unwrap();
-        take_along_dim(&stream, &table, shape, dim, &indices, &mut output)
+    let said = |table: Layout, dim: usize, indices: Layout, output: Layout| {
+        let table = DeviceTensor::<u32>::zeroed(&stream, table).unwrap();
+        let indices = DeviceTensor::<i32>::zeroed(&stream, indices).unwrap();
+        let mut output = DeviceTensor::<u32>::zeroed(&stream, output).unwrap();
+        take_along_dim(&stream, &table, dim, &indices, &mut output)
             .unwrap_err()
             .to_string()
     };
-    assert!(said(&[2, 3], 2, 4, 4).contains("dimension 2 was asked for"));
-    assert!(said(&[2, 4], 1, 4, 4).contains("the table has 6 elements"));
-    assert!(said(&[2, 3], 1, 3, 3).contains("there are 3 indices, but 2 elements"));
-    assert!(said(&[2, 3], 1, 4, 6).contains("there are 4 indices and the output has 6"));
+    let (two, three) = (layout!((2, 2):(2, 1)), layout!((2, 3):(3, 1)));
+    let refused = said(three, 2, two, two);
+    assert!(
+        refused.contains("dimension 2 was asked for, but the table has 2 modes"),
+        "{refused}"
+    );
+    let refused = said(three, 1, two, three);
+    assert!(
+        refused.contains("the indices' shape is (2,2), and the output's (2,3)"),
+        "{refused}"
+    );
+    let refused = said(three, 0, two, two);
+    assert!(
+        refused.contains("the table's shape is (2,3), and the output's (2,2)"),
+        "{refused}"
+    );
+    let refused = said(layout!((2, 3):(1, 2)), 1, two, two);
+    assert!(
+        refused.contains("the table: (2,3):(1,2), and elements are taken of packed rows"),
+        "{refused}"
+    );
 }
 
+/// A mode may be a tuple, and any stride of a mode of one element is packed.
 #[test]
-fn nothing_is_taken_of_nothing() {
+fn tuples_are_modes() {
     let stream = Device::auto().stream().unwrap();
-    let table = stream.zeroed::<u32>(0).unwrap();
-    let indices = stream.zeroed::<i32>(0).unwrap();
-    let mut output = stream.zeroed::<u32>(0).unwrap();
-    take_along_dim(&stream, &table, &[0, 3], 0, &indices, &mut output).unwrap();
+    let table: Vec<u32> = (0..12).collect();
+    let in_table = layout!(((2, 3), 1, 2):((6, 2), 77, 1));
+    let table = DeviceTensor::upload(&stream, &table, in_table).unwrap();
+    let indices = DeviceTensor::upload(
+        &stream,
+        &[1i32, 0, 0, 1, 1, 0],
+        layout!(((2, 3), 1, 1):((3, 1), 5, 9)),
+    );
+    let mut output =
+        DeviceTensor::<u32>::zeroed(&stream, layout!(((2, 3), 1, 1):((3, 1), 1, 1))).unwrap();
+    take_along_dim(&stream, &table, 2, &indices.unwrap(), &mut output).unwrap();
+    assert_eq!(output.download(&stream).unwrap(), [1, 2, 4, 7, 9, 10]);
 }

@@ -1,15 +1,18 @@
 //! Tuning files: an installed entry decides which kernel runs, for exactly its problem, and only where it fits.
 
+mod batches;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, process};
 
 use cutlet::{
-    Activation, Bias, Device, DeviceData, Error, Gemm, Matrix, MatrixBatch, MatrixBatchMut,
-    MatrixMut, Operand, Order, Plan, Precision, ProblemKey, Stream, Tuning, TuningEntry,
-    recorded_problems,
+    Activation, Bias, Device, DeviceData, Error, Gemm, Matrix, MatrixMut, Operand, Order, Plan,
+    Precision, ProblemKey, Stream, Tuning, TuningEntry, recorded_problems,
 };
 use half::bf16;
+
+use batches::{batch, batch_mut};
 
 /// A path of its own for each call.
 fn path() -> PathBuf {
@@ -149,15 +152,12 @@ fn batched_plan(with: With<'_, bf16>, stream: &Stream, count: usize, shares_b: b
     let size = 64 * 64;
     let elements = stream.zeroed::<bf16>(count * size).unwrap();
     let mut c = stream.zeroed::<bf16>(count * size).unwrap();
-    let a = MatrixBatch::packed(&elements, count, 64, 64, Order::RowMajor).unwrap();
+    let a = batch(&elements, count, 64, 64, Order::RowMajor);
     let b = match shares_b {
-        false => MatrixBatch::packed(&elements, count, 64, 64, Order::ColMajor).unwrap(),
-        true => {
-            let b = elements.slice(..size).unwrap();
-            MatrixBatch::repeated(Matrix::col_major(b, 64, 64).unwrap(), count)
-        }
+        false => batch(&elements, count, 64, 64, Order::ColMajor),
+        true => batch(elements.slice(..size).unwrap(), 1, 64, 64, Order::ColMajor),
     };
-    let c = MatrixBatchMut::packed(&mut c, count, 64, 64, Order::RowMajor).unwrap();
+    let c = batch_mut(&mut c, count, 64, 64, Order::RowMajor);
     with.add_to(Gemm::new(a, b, c)).plan(stream).unwrap()
 }
 
@@ -166,9 +166,9 @@ fn an_entry_for_a_batch_decides_the_kernel_of_exactly_its_batch() {
     let stream = Device::cpu().stream().unwrap();
     let elements = stream.zeroed::<bf16>(3 * 64 * 64).unwrap();
     let mut c = stream.zeroed::<bf16>(3 * 64 * 64).unwrap();
-    let a = MatrixBatch::packed(&elements, 3, 64, 64, Order::RowMajor).unwrap();
-    let b = MatrixBatch::packed(&elements, 3, 64, 64, Order::ColMajor).unwrap();
-    let batch = MatrixBatchMut::packed(&mut c, 3, 64, 64, Order::RowMajor).unwrap();
+    let a = batch(&elements, 3, 64, 64, Order::RowMajor);
+    let b = batch(&elements, 3, 64, 64, Order::ColMajor);
+    let batch = batch_mut(&mut c, 3, 64, 64, Order::RowMajor);
     let mut gemm = Gemm::new(a, b, batch);
     let key = gemm.problem_key(&stream).unwrap();
     let key = key.expect("batches are tuned");

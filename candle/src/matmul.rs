@@ -1,7 +1,7 @@
 //! Products of matrices and of batches.
 
 use candle_core::{DType, Error, Result, Shape, Tensor};
-use cutlet::{Element, Gemm, MatrixBatchMut, Order, Precision};
+use cutlet::{Element, Gemm, Precision, TensorMut};
 use half::{bf16, f16};
 
 use crate::matrices::{Matrices, expect, readable};
@@ -120,8 +120,7 @@ impl Product {
             let from_b = P::read::<T>(stream, b.storage)?;
             P::make(stream, a.storage, shape.elem_count(), |c| {
                 let (count, rows) = (of_a.count(), of_a.rows);
-                let order = Order::RowMajor;
-                let c = MatrixBatchMut::packed(c, count, rows, of_b.columns, order)?;
+                let c = TensorMut::new(c, [count, rows, of_b.columns])?.select(&[1, 2, 0])?;
                 let a = of_a.batch(from_a.view())?;
                 let gemm = match count {
                     1 => Gemm::new(a, of_b.matrix(from_b.view())?, c),

@@ -1,7 +1,7 @@
 //! candle's layouts as matrices: which ones cutlet's kernels read as they are.
 
-use candle_core::{Error, Layout, Result, Tensor};
-use cutlet::{DeviceData, Matrix, MatrixBatch, Order, View};
+use candle_core::{Error, Layout, Result};
+use cutlet::{DeviceData, Matrix, Order, Tensor, View, layout};
 
 /// Matrices in a tensor's memory: the last two dimensions of its layout, for each index of the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,24 +87,15 @@ impl Matrices {
         self.count == 1 || self.stride == 0
     }
 
-    /// The matrices in these elements.
-    pub fn batch<'a, T: DeviceData>(
-        &self,
-        elements: View<'a, T>,
-    ) -> cutlet::Result<MatrixBatch<'a, T>> {
-        if self.stride == 0 {
-            return Ok(MatrixBatch::repeated(self.matrix(elements)?, self.count));
-        }
-        let (from, extents) = (elements.slice(self.first..)?, (self.rows, self.columns));
-        MatrixBatch::strided(
-            from,
-            self.count,
-            self.stride,
-            extents.0,
-            extents.1,
-            self.order,
-            self.ld,
-        )
+    /// The matrices in these elements: (rows, columns, matrices).
+    pub fn batch<'a, T: DeviceData>(&self, elements: View<'a, T>) -> cutlet::Result<Tensor<'a, T>> {
+        let (down, across) = match self.order {
+            Order::RowMajor => (self.ld, 1),
+            Order::ColMajor => (1, self.ld),
+        };
+        let (rows, columns, count, apart) = (self.rows, self.columns, self.count, self.stride);
+        let layout = layout!((dyn rows, dyn columns, dyn count):(dyn down, dyn across, dyn apart));
+        Tensor::new(elements.slice(self.first..)?, layout)
     }
 
     /// The first matrix in these elements.
@@ -145,9 +136,9 @@ fn one_dimension(dims: impl Iterator<Item = (usize, usize)>) -> Option<(usize, u
 pub(crate) fn readable(
     operation: &str,
     operand: &str,
-    tensor: &Tensor,
+    tensor: &candle_core::Tensor,
     reads: impl Fn(&Layout) -> bool,
-) -> Result<Tensor> {
+) -> Result<candle_core::Tensor> {
     if reads(tensor.layout()) {
         return Ok(tensor.clone());
     }

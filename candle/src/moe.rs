@@ -3,8 +3,8 @@
 use candle_core::backend::BackendStorage;
 use candle_core::{D, DType, Error, Module, Result, Shape, Tensor};
 use cutlet::{
-    DeviceData, Element, GatedElement, Gemm, Matrix, MatrixBatch, MatrixMut, MoeRows,
-    PooledElement, RouterWeights, Stream, View, ViewMut, top_k,
+    DeviceData, Element, GatedElement, Gemm, Matrix, MatrixMut, MoeRows, PooledElement,
+    RouterWeights, Stream, View, ViewMut, top_k,
 };
 use cutlet_host::Scratch;
 use half::{bf16, f16};
@@ -154,8 +154,9 @@ impl<T: Scalar + Element + Element<f32> + GatedElement + PooledElement> ExpertEl
 /// The weights of the experts and of the router.
 struct Weights<'a, T: DeviceData> {
     router: Matrix<'a, T>,
-    gates_and_ups: MatrixBatch<'a, T>,
-    down: MatrixBatch<'a, T>,
+    /// (K, N, experts)
+    gates_and_ups: cutlet::Tensor<'a, T>,
+    down: cutlet::Tensor<'a, T>,
 }
 
 impl Layer {
@@ -178,11 +179,11 @@ impl Layer {
             let (of_router, of_first, of_second) = (of_router?, of_first?, of_second?);
             let len = of_tokens.rows * of_tokens.columns;
             P::make(stream, tokens.storage, len, |sums| {
-                // A row of weights for each result: matrices B, column-major.
+                // A row of weights for each result: matrices B, transposed.
                 let weights = Weights {
                     router: of_router.matrix(router.view())?.transposed(),
-                    gates_and_ups: of_first.batch(gates_and_ups.view())?.transposed(),
-                    down: of_second.batch(down.view())?.transposed(),
+                    gates_and_ups: of_first.batch(gates_and_ups.view())?.select(&[1, 0, 2])?,
+                    down: of_second.batch(down.view())?.select(&[1, 0, 2])?,
                 };
                 let tokens = of_tokens.matrix(from_tokens.view())?;
                 self.enqueue(stream, rows, tokens, weights, sums)
@@ -238,7 +239,7 @@ impl Layer {
         weights: &Weights<'_, T>,
     ) -> cutlet::Result<Scratch<'s, T>> {
         let (choices, ends) = (rows.rows(), rows.ends());
-        let (width, inner) = (weights.down.columns(), weights.down.rows());
+        let [inner, width] = [0, 1].map(|mode| weights.down.shape().mode(mode).size() as usize);
         let mut between = stream.scratch::<T>(choices * inner)?;
         Gemm::new(
             Matrix::row_major(permuted, choices, width)?,

@@ -17,8 +17,10 @@ use super::precision::Precision;
 use super::problem::{Problem, Sizes};
 use super::registry::{self, Choice, Fused, IndexedOperand, KernelQuery};
 use super::tuning_file::problem_key::ProblemKey;
-use crate::swiglu::{GatedElement, swiglu};
-use crate::{Matrix, MatrixBatch, MatrixBatchMut, Order, Result};
+use crate::batch::{Batch, BatchMut};
+use crate::into_tensor::{IntoTensor, IntoTensorMut, batch, batch_mut, matrix};
+use crate::swiglu::{GatedElement, gate};
+use crate::{Order, Result};
 
 /// A GEMM: `C = activation(alpha·A·B + beta·R + bias)`, where R is a residual, or C as it was.
 ///
@@ -40,36 +42,32 @@ use crate::{Matrix, MatrixBatch, MatrixBatchMut, Order, Result};
 /// A linear layer with GELU, in bf16:
 ///
 /// ```
-/// use cutlet::{Activation, Bias, Device, Gemm, Matrix, MatrixMut};
+/// use cutlet::{Activation, Bias, Device, DeviceTensor, Gemm};
 /// use half::bf16;
 ///
 /// let device = Device::auto();
 /// let stream = device.stream()?;
 /// let (batch, inputs, outputs) = (3, 8, 16);
-/// let x = stream.upload(&vec![bf16::from_f32(0.5); batch * inputs])?;
-/// let weights = stream.upload(&vec![bf16::from_f32(0.25); outputs * inputs])?;
+/// let x = DeviceTensor::upload(&stream, &vec![bf16::from_f32(0.5); batch * inputs], [batch, inputs])?;
+/// // One row of weights for each output: the transposed matrix is contiguous in k.
+/// let weights = vec![bf16::from_f32(0.25); outputs * inputs];
+/// let weights = DeviceTensor::upload(&stream, &weights, [outputs, inputs])?;
 /// let bias = stream.upload(&vec![bf16::from_f32(2.0); outputs])?;
-/// let mut y = stream.zeroed::<bf16>(batch * outputs)?;
-/// Gemm::new(
-///     Matrix::row_major(&x, batch, inputs)?,
-///     // One row of weights for each output: the transposed matrix, column-major.
-///     Matrix::row_major(&weights, outputs, inputs)?.transposed(),
-///     MatrixMut::row_major(&mut y, batch, outputs)?,
-/// )
-/// .bias(Bias::columns(&bias))
-/// .activation(Activation::Gelu)
-/// .run(&stream)?;
-/// assert_eq!(stream.download(&y)?[0], bf16::from_f32(2.9963627)); // gelu(1 + 2)
+/// let mut y = DeviceTensor::<bf16>::zeroed(&stream, [batch, outputs])?;
+/// Gemm::new(&x, weights.tensor().transpose()?, &mut y)
+///     .bias(Bias::columns(&bias))
+///     .activation(Activation::Gelu)
+///     .run(&stream)?;
+/// assert_eq!(y.download(&stream)?[0], bf16::from_f32(2.9963627)); // gelu(1 + 2)
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Gemm<'a, T: Operand, D: DeviceData = T> {
     pub(super) alpha: T::Factor,
-    pub(super) a: MatrixBatch<'a, T>,
-    pub(super) b: MatrixBatch<'a, T>,
+    /// A, B and C, or why one of the operands is no matrix.
+    pub(super) operands: Result<Operands<'a, T, D>, String>,
     /// As it was set.
     beta: Option<T::Factor>,
-    pub(super) c: MatrixBatchMut<'a, D>,
     pub(super) precision: Precision,
     pub(super) epilogue: EpilogueArgs<'a, D>,
     pub(super) sizes: Sizes<'a>,
@@ -80,20 +78,38 @@ pub struct Gemm<'a, T: Operand, D: DeviceData = T> {
     choice: Choice<'a>,
 }
 
+/// What is multiplied, and where the product goes.
+#[derive(Debug)]
+pub(crate) struct Operands<'a, T: DeviceData, D: DeviceData> {
+    pub a: Batch<'a, T>,
+    pub b: Batch<'a, T>,
+    pub c: BatchMut<'a, D>,
+}
+
 impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
-    /// `C = A·B`, of matrices or of batches. A matrix is a batch of one. The products of batches have the same extents,
-    /// orders and leading dimensions, and the matrices of an operand lie at equal distances.
+    /// `C = A·B` of A (M, K, L), B (K, N, L) and C (M, N, L), as [`gemm`](fn@crate::gemm) reads them. If kernels read
+    /// no tensor of such a layout, [`run`](Self::run) says so.
     pub fn new(
-        a: impl Into<MatrixBatch<'a, T>>,
-        b: impl Into<MatrixBatch<'a, T>>,
-        c: impl Into<MatrixBatchMut<'a, D>>,
+        a: impl IntoTensor<'a, Element = T>,
+        b: impl IntoTensor<'a, Element = T>,
+        c: impl IntoTensorMut<'a, Element = D>,
     ) -> Self {
+        let operands = || {
+            Ok(Operands {
+                a: batch(a, "A")?,
+                b: batch(b, "B")?,
+                c: batch_mut(c, "C")?,
+            })
+        };
+        Self::of(operands())
+    }
+
+    /// The product of operands that are batches of matrices, if they are.
+    pub(crate) fn of(operands: Result<Operands<'a, T, D>, String>) -> Self {
         Gemm {
             alpha: T::Factor::ONE,
-            a: a.into(),
-            b: b.into(),
+            operands,
             beta: None,
-            c: c.into(),
             precision: Precision::Exact,
             epilogue: EpilogueArgs::default(),
             sizes: Sizes::None,
@@ -125,7 +141,7 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
     }
 
     /// Multiplies groups of A's rows, each by a B of its own: the rows that a mixture of experts sends to its experts. A
-    /// and C are one matrix each, and B is a batch.
+    /// and C are one matrix each, and B is (K, N, groups).
     ///
     /// Group `g` has the rows from `ends[g - 1]` to `ends[g]` of A and C. The first group begins at row 0. The ends are
     /// read by the kernel, so that earlier work in the stream may compute them, also in a graph. A group may be empty.
@@ -139,22 +155,17 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
     /// C has another type than the kernels write: that of A, or `i32` for `i8`.
     ///
     /// ```
-    /// use cutlet::{Device, Gemm, Matrix, MatrixBatch, MatrixMut, Order};
+    /// use cutlet::{Device, DeviceTensor, Gemm, layout};
     ///
     /// let stream = Device::auto().stream()?;
-    /// let a = stream.upload(&[1.0f32; 5 * 4])?;
+    /// let a = DeviceTensor::upload(&stream, &[1.0f32; 5 * 4], [5, 4])?;
     /// // Two experts, of ones and of twos. The first has two rows, and the second has three.
-    /// let b = stream.upload(&[[1.0f32; 4 * 8], [2.0; 4 * 8]].concat())?;
+    /// let b = [[1.0f32; 4 * 8], [2.0; 4 * 8]].concat();
+    /// let b = DeviceTensor::upload(&stream, &b, layout!((4, 8, 2):(8, 1, 32)))?;
     /// let ends = stream.upload(&[2, 5])?;
-    /// let mut c = stream.zeroed::<f32>(5 * 8)?;
-    /// Gemm::new(
-    ///     Matrix::row_major(&a, 5, 4)?,
-    ///     MatrixBatch::packed(&b, 2, 4, 8, Order::RowMajor)?,
-    ///     MatrixMut::row_major(&mut c, 5, 8)?,
-    /// )
-    /// .group_ends(&ends)
-    /// .run(&stream)?;
-    /// let c = stream.download(&c)?;
+    /// let mut c = DeviceTensor::<f32>::zeroed(&stream, [5, 8])?;
+    /// Gemm::new(&a, &b, &mut c).group_ends(&ends).run(&stream)?;
+    /// let c = c.download(&stream)?;
     /// assert_eq!((c[8], c[2 * 8]), (4.0, 8.0));
     /// # Ok::<(), cutlet::Error>(())
     /// ```
@@ -183,23 +194,19 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
     /// [`run`](Self::run) fails if there is not an index for each row of C, or if the table or C is column-major.
     ///
     /// ```
-    /// use cutlet::{Device, Gemm, IndexedRows, Matrix, MatrixMut};
+    /// use cutlet::{Device, DeviceTensor, Gemm, IndexedRows};
     ///
     /// let stream = Device::auto().stream()?;
-    /// let table = stream.upload(&[1.0f32, 2.0, 3.0, 4.0])?; // 2×2
-    /// let b = stream.upload(&[1.0f32, 0.0, 0.0, 10.0])?; // 2×2
+    /// let table = DeviceTensor::upload(&stream, &[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+    /// let b = DeviceTensor::upload(&stream, &[1.0f32, 0.0, 0.0, 10.0], [2, 2])?;
     /// let indices = stream.upload(&[1i32, 0, 1])?;
-    /// let mut c = stream.zeroed::<f32>(3 * 2)?;
+    /// let mut c = DeviceTensor::<f32>::zeroed(&stream, [3, 2])?;
     /// let mut rows = IndexedRows::new(stream.device())?;
-    /// Gemm::new(
-    ///     Matrix::row_major(&table, 2, 2)?,
-    ///     Matrix::row_major(&b, 2, 2)?,
-    ///     MatrixMut::row_major(&mut c, 3, 2)?,
-    /// )
-    /// .gather_a(rows.by(&indices)?)
-    /// .run(&stream)?;
+    /// Gemm::new(&table, &b, &mut c)
+    ///     .gather_a(rows.by(&indices)?)
+    ///     .run(&stream)?;
     /// rows.check(&stream)?;
-    /// assert_eq!(stream.download(&c)?, [3.0, 40.0, 1.0, 20.0, 3.0, 40.0]);
+    /// assert_eq!(c.download(&stream)?, [3.0, 40.0, 1.0, 20.0, 3.0, 40.0]);
     /// # Ok::<(), cutlet::Error>(())
     /// ```
     pub fn gather_a(self, rows: RowIndices<'a>) -> Self {
@@ -220,23 +227,19 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
     /// there is a residual. Also if the table has another type than the kernels write: that of A, or `i32` for `i8`.
     ///
     /// ```
-    /// use cutlet::{Device, Gemm, IndexedRows, Matrix, MatrixMut, OutOfRange};
+    /// use cutlet::{Device, DeviceTensor, Gemm, IndexedRows, OutOfRange};
     ///
     /// let stream = Device::auto().stream()?;
-    /// let a = stream.upload(&[1.0f32, 2.0, 3.0, 4.0])?; // 2×2
-    /// let b = stream.upload(&[1.0f32, 0.0, 0.0, 10.0])?; // 2×2
+    /// let a = DeviceTensor::upload(&stream, &[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+    /// let b = DeviceTensor::upload(&stream, &[1.0f32, 0.0, 0.0, 10.0], [2, 2])?;
     /// let indices = stream.upload(&[2i64, 7])?;
-    /// let mut table = stream.upload(&[5.0f32; 3 * 2])?;
+    /// let mut table = DeviceTensor::upload(&stream, &[5.0f32; 3 * 2], [3, 2])?;
     /// let rows = IndexedRows::new(stream.device())?.out_of_range(OutOfRange::Skip);
-    /// Gemm::new(
-    ///     Matrix::row_major(&a, 2, 2)?,
-    ///     Matrix::row_major(&b, 2, 2)?,
-    ///     MatrixMut::row_major(&mut table, 3, 2)?,
-    /// )
-    /// .beta(1.0)
-    /// .scatter_c(rows.by(&indices)?)
-    /// .run(&stream)?;
-    /// assert_eq!(stream.download(&table)?, [5.0, 5.0, 5.0, 5.0, 6.0, 25.0]);
+    /// Gemm::new(&a, &b, &mut table)
+    ///     .beta(1.0)
+    ///     .scatter_c(rows.by(&indices)?)
+    ///     .run(&stream)?;
+    /// assert_eq!(table.download(&stream)?, [5.0, 5.0, 5.0, 5.0, 6.0, 25.0]);
     /// # Ok::<(), cutlet::Error>(())
     /// ```
     pub fn scatter_c(self, rows: RowIndices<'a>) -> Self {
@@ -252,8 +255,11 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
 
     /// Adds this matrix, or [`beta`](Self::beta) times it, instead of `beta` times C as it was. It has C's extents and any
     /// order. Batches of several products have none.
-    pub fn residual(mut self, residual: Matrix<'a, D>) -> Self {
-        self.epilogue.residual = Some(residual);
+    pub fn residual(mut self, residual: impl IntoTensor<'a, Element = D>) -> Self {
+        match matrix(residual, "the residual") {
+            Ok(residual) => self.epilogue.residual = Some(residual),
+            Err(found) => self.operands = Err(found),
+        }
         self
     }
 
@@ -268,30 +274,30 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
     ///
     /// On Hopper's tensor cores, one kernel does it if A is row-major, and if rows of A and rows or columns of B begin
     /// at multiples of 16 bytes. The arithmetic is in f32, and C is rounded once. Otherwise the product goes to scratch
-    /// memory in C's type, and [`swiglu`](fn@swiglu) follows. With [`group_ends`](Self::group_ends), rows of C that are
-    /// in no group hold anything afterwards.
+    /// memory in C's type, and [`swiglu`](fn@crate::swiglu) follows. With [`group_ends`](Self::group_ends), rows of C
+    /// that are in no group hold anything afterwards.
     ///
     /// [`run`](Self::run) fails if C is column-major, or if there is a beta, a bias, a residual, an activation or a
     /// table of C.
     ///
     /// ```
-    /// use cutlet::{Device, Gemm, Matrix, MatrixMut};
+    /// use cutlet::{Device, DeviceTensor, Gemm};
     ///
     /// let stream = Device::auto().stream()?;
-    /// let a = stream.upload(&[1.0f32, 2.0])?; // 1×2
+    /// let a = DeviceTensor::upload(&stream, &[1.0f32, 2.0], [1, 2])?;
     /// // A gate and an up of each of two columns.
-    /// let b = stream.upload(&[100.0f32, 1.0, 0.0, 7.0, 0.0, 2.0, -50.0, 7.0])?; // 2×4
-    /// let mut c = stream.zeroed::<f32>(2)?;
-    /// let (a, b) = (Matrix::row_major(&a, 1, 2)?, Matrix::row_major(&b, 2, 4)?);
-    /// Gemm::new(a, b, MatrixMut::row_major(&mut c, 1, 2)?).swiglu().run(&stream)?;
-    /// assert_eq!(stream.download(&c)?, [500.0, 0.0]); // silu(100) · 5, silu(-100) · 21
+    /// let b = [100.0f32, 1.0, 0.0, 7.0, 0.0, 2.0, -50.0, 7.0];
+    /// let b = DeviceTensor::upload(&stream, &b, [2, 4])?;
+    /// let mut c = DeviceTensor::<f32>::zeroed(&stream, [1, 2])?;
+    /// Gemm::new(&a, &b, &mut c).swiglu().run(&stream)?;
+    /// assert_eq!(c.download(&stream)?, [500.0, 0.0]); // silu(100) · 5, silu(-100) · 21
     /// # Ok::<(), cutlet::Error>(())
     /// ```
     pub fn swiglu(mut self) -> Self
     where
         D: GatedElement,
     {
-        self.epilogue.gate = Some(swiglu::<D>);
+        self.epilogue.gate = Some(gate::<D>);
         self
     }
 
@@ -299,17 +305,16 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
     /// [`Exact`](Precision::Exact) unless it is set.
     ///
     /// ```
-    /// use cutlet::{Device, Gemm, Matrix, MatrixMut, Precision};
+    /// use cutlet::{Device, DeviceTensor, Gemm, Precision};
     ///
     /// let stream = Device::auto().stream()?;
-    /// let a = stream.upload(&[0.1f32; 8 * 16])?;
-    /// let b = stream.upload(&[0.2f32; 16 * 8])?;
-    /// let mut c = stream.zeroed::<f32>(8 * 8)?;
-    /// let (a, b) = (Matrix::row_major(&a, 8, 16)?, Matrix::row_major(&b, 16, 8)?);
-    /// Gemm::new(a, b, MatrixMut::row_major(&mut c, 8, 8)?)
+    /// let a = DeviceTensor::upload(&stream, &[0.1f32; 8 * 16], [8, 16])?;
+    /// let b = DeviceTensor::upload(&stream, &[0.2f32; 16 * 8], [16, 8])?;
+    /// let mut c = DeviceTensor::<f32>::zeroed(&stream, [8, 8])?;
+    /// Gemm::new(&a, &b, &mut c)
     ///     .precision(Precision::Tf32)
     ///     .run(&stream)?;
-    /// assert!((stream.download(&c)?[0] - 0.32).abs() < 0.32 / 1024.0);
+    /// assert!((c.download(&stream)?[0] - 0.32).abs() < 0.32 / 1024.0);
     /// # Ok::<(), cutlet::Error>(())
     /// ```
     pub fn precision(self, precision: Precision) -> Self {

@@ -13,29 +13,27 @@ use crate::{Error, Result};
 
 /// A GEMM whose kernel is chosen and whose launch is prepared. [`Gemm::plan`] makes it.
 ///
-/// A plan holds no matrices. It runs on all matrices with the extents, orders, leading dimensions and alignments of
-/// those that it was made for. A run with the addresses of an earlier run reuses its tensor maps, which saves time on the
-/// host.
+/// A plan holds no tensors. It runs on all tensors with the layouts and alignments of those that it was made for. A run
+/// with the addresses of an earlier run reuses its tensor maps, which saves time on the host.
 ///
 /// Calls without a plan, such as [`Gemm::run`], keep their plans in the stream, and find them there when a problem is
 /// like an earlier one. A plan of your own saves the search, and can be made before the first call. It holds the kernel
 /// that was chosen, whatever is [installed](crate::Tuning::install) later.
 ///
 /// ```
-/// use cutlet::{Device, Gemm, Matrix, MatrixMut};
+/// use cutlet::{Device, DeviceTensor, Gemm};
 ///
 /// let stream = Device::auto().stream()?;
-/// let a = stream.upload(&[1.0f32, 2.0, 3.0, 4.0])?; // 2×2
-/// let b = stream.upload(&[1.0f32, 0.0, 0.0, 2.0])?;
-/// let mut c = stream.zeroed::<f32>(4)?;
-/// let (a, b) = (Matrix::row_major(&a, 2, 2)?, Matrix::row_major(&b, 2, 2)?);
+/// let a = DeviceTensor::upload(&stream, &[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+/// let b = DeviceTensor::upload(&stream, &[1.0f32, 0.0, 0.0, 2.0], [2, 2])?;
+/// let mut c = DeviceTensor::<f32>::zeroed(&stream, [2, 2])?;
 ///
-/// let mut gemm = Gemm::new(a, b, MatrixMut::row_major(&mut c, 2, 2)?);
+/// let mut gemm = Gemm::new(&a, &b, &mut c);
 /// let plan = gemm.plan(&stream)?;
 /// for _ in 0..3 {
 ///     plan.run(&stream, &mut gemm)?;
 /// }
-/// assert_eq!(stream.download(&c)?, [1.0, 4.0, 3.0, 8.0]);
+/// assert_eq!(c.download(&stream)?, [1.0, 4.0, 3.0, 8.0]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 pub struct Plan<T: Operand, D: DeviceData = T> {

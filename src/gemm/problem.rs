@@ -1,7 +1,6 @@
 //! The problem: the checked description of a GEMM, in the form that kernels compute, with a row-major C.
 
 use std::fmt;
-use std::ops::Range;
 
 use cutlet_device::collective::{self, SizesAre};
 use cutlet_device::{DeviceData, Global};
@@ -10,13 +9,14 @@ use cutlet_kernels::gemm::epilogue::{
     Accumulator, AnyActivation, BiasAlong, ElementC, Fused, Linear, Then,
 };
 
-use super::description::Gemm;
+use super::description::{Gemm, Operands};
 use super::epilogue::{Bias, EpilogueArgs, EpilogueShape};
 use super::indexed_rows::{Rows, RowsShape};
 use super::operand::Operand;
 use super::precision::Precision;
+use crate::batch::{BatchMode, BatchModes};
 use crate::matrix::{alignment, disjoint, in_stream, pointer};
-use crate::{Error, MAX_EXTENT, Matrix, MatrixBatch, MatrixMut, Order, Result};
+use crate::{Error, MAX_EXTENT, Matrix, MatrixMut, Order, Result};
 
 /// `C = epilogue(alpha·A·B + beta·R)`, where C is row-major.
 #[derive(Debug)]
@@ -52,12 +52,15 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         gemm.precision.check::<T>()?;
         gemm.epilogue.check_arithmetic::<T::Factor>()?;
         let rows = Rows::of(&gemm.gathered, &gemm.scattered)?;
-        let batches = Batches::of(gemm)?;
         check_rows(gemm, &rows)?;
-
-        let epilogue = gemm.epilogue;
-        let Batches { a, b, c, groups } = batches;
-        let m = check_extents(&a.first, &b.first, &gemm.c.first, &rows, &epilogue)?;
+        let groups = Groups::of(gemm)?;
+        let (beta, epilogue) = (gemm.factor_of_old(), gemm.epilogue);
+        let Operands { a, b, c: of_c } = match &mut gemm.operands {
+            Ok(operands) => operands,
+            Err(found) => return refuse(found.clone()),
+        };
+        let (a, b, c) = (*a, *b, of_c.addresses());
+        let m = check_extents(&a.first, &b.first, &of_c.first, &rows, &epilogue)?;
         if let Rows::OfA(rows) | Rows::OfC(rows) = &rows {
             rows.in_stream(stream)?;
             disjoint("gemm", "the indices", rows.addresses(), c.clone())?;
@@ -67,14 +70,13 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         }
         in_stream("gemm", stream, "A", a.first.view)?;
         in_stream("gemm", stream, "B", b.first.view)?;
-        in_stream("gemm", stream, "C", gemm.c.first.view.view())?;
+        in_stream("gemm", stream, "C", of_c.first.view.view())?;
         epilogue.in_stream(stream)?;
         disjoint("gemm", "A", a.addresses(), c.clone())?;
         disjoint("gemm", "B", b.addresses(), c.clone())?;
-        epilogue.check(m, gemm.c.columns(), c)?;
+        epilogue.check(m, of_c.first.columns(), c)?;
 
-        let beta = gemm.factor_of_old();
-        let (a, b, c) = (a.first, b.first, gemm.c.first.reborrow());
+        let (a, b, c) = (a.first, b.first, of_c.first.reborrow());
         // Which rows there are is known on the device alone, and of a table, indices name some.
         let (a, b, c) = match (groups.have_sizes(), &rows) {
             (true, _) => (a.in_part(), b.in_part(), c.in_part()),
@@ -172,70 +174,10 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
     }
 }
 
-/// A description's operands as batches of as many matrices, and its groups.
-struct Batches<'a, T: Operand> {
-    a: MatrixBatch<'a, T>,
-    b: MatrixBatch<'a, T>,
-    /// The addresses of C.
-    c: Range<u64>,
-    groups: Groups<'a>,
-}
-
-impl<'a, T: Operand> Batches<'a, T> {
-    /// Refuses batches of different lengths, too many groups, and other sizes than one for each B.
-    fn of<D: DeviceData>(gemm: &Gemm<'a, T, D>) -> Result<Self> {
-        let Gemm { a, b, c, sizes, .. } = gemm;
-        let (mut a, b, sizes) = (*a, *b, *sizes);
-        let mut counts = [a.count(), b.count(), c.count()];
-        if let (Sizes::Ends(_), [1, count, 1]) = (sizes, counts) {
-            // All groups lie in one A and one C.
-            a = MatrixBatch::repeated(a.first, count);
-            counts = [count; 3];
-        }
-        let [count, ..] = counts;
-        if counts != [count; 3] {
-            let [a, b, c] = counts;
-            return refuse(format!(
-                "there are {a} matrices A, {b} matrices B and {c} matrices C; make them agree"
-            ));
-        }
-        let (products, whole) = match sizes {
-            Sizes::Ends(_) => ("groups", "a grouped product"),
-            Sizes::None | Sizes::Counts(_) => ("products", "a batch"),
-        };
-        if count > MAX_EXTENT {
-            return refuse(format!(
-                "there are {count} {products}; {whole} has at most {MAX_EXTENT}"
-            ));
-        }
-        let is_one = count == 1 && matches!(sizes, Sizes::None);
-        if gemm.epilogue.residual.is_some() && !is_one {
-            return refuse(format!("{whole} has no residual; use C, and `beta`"));
-        }
-        if let Sizes::Ends(sizes) | Sizes::Counts(sizes) = sizes
-            && sizes.len() != count
-        {
-            return refuse(format!(
-                "there are {} sizes of groups, and {count} matrices B; make them agree",
-                sizes.len()
-            ));
-        }
-        Ok(Batches {
-            a,
-            b,
-            c: c.addresses(),
-            groups: Groups {
-                count,
-                strides: [a.taken_stride(), b.taken_stride(), c.taken_stride()],
-                sizes,
-            },
-        })
-    }
-}
-
 /// Refuses a column-major matrix whose rows mean something, and gates beside other epilogues.
 fn check_rows<T: Operand, D: DeviceData>(gemm: &Gemm<'_, T, D>, rows: &Rows<'_>) -> Result<()> {
-    let (a, c) = (gemm.a.first.order(), gemm.c.first.order());
+    let Operands { a, c, .. } = operands_of(gemm)?;
+    let (a, c) = (a.first.order(), c.first.order());
     if !rows.are_own() && [a, c] != [Order::RowMajor; 2] {
         return refuse(
             "the rows of a table are copied, and A or C is column-major; make both row-major"
@@ -304,6 +246,16 @@ fn check_extents<T: Operand, D: DeviceData>(
     Ok(m)
 }
 
+/// The operands of a description, if they are matrices.
+fn operands_of<'g, 'a, T: Operand, D: DeviceData>(
+    gemm: &'g Gemm<'a, T, D>,
+) -> Result<&'g Operands<'a, T, D>> {
+    match &gemm.operands {
+        Ok(operands) => Ok(operands),
+        Err(found) => refuse(found.clone()),
+    }
+}
+
 /// Refuses operands because of what was found.
 fn refuse<T>(found: String) -> Result<T> {
     Err(Error::Extents {
@@ -349,9 +301,58 @@ pub fn device_groups(groups: &Groups<'_>) -> collective::Groups {
     }
 }
 
-impl Groups<'_> {
+impl<'a> Groups<'a> {
+    /// Those of a description. Refuses batches of different lengths, too many groups, and other sizes than one for each
+    /// B.
+    fn of<T: Operand, D: DeviceData>(gemm: &Gemm<'a, T, D>) -> Result<Self> {
+        let Operands { a, b, c } = operands_of(gemm)?;
+        let (a, b, c) = (&a.repeats, &b.repeats, &c.repeats);
+        let sizes = gemm.sizes;
+        let (products, whole) = match sizes {
+            Sizes::Ends(_) => ("groups", "a grouped product"),
+            Sizes::None | Sizes::Counts(_) => ("products", "a batch"),
+        };
+        let modes = match sizes {
+            // All groups lie in one A and one C.
+            Sizes::Ends(_) if (a.count(), c.count()) == (1, 1) => BatchModes::of([a, b, b], true),
+            Sizes::Ends(_) => Err(
+                "the groups of A's rows are in one A and one C; give no batches of them"
+                    .to_string(),
+            ),
+            Sizes::Counts(_) => BatchModes::of([a, b, c], true),
+            Sizes::None => BatchModes::of([a, b, c], false),
+        };
+        let modes = modes.and_then(|it| it.at_most()).or_else(refuse)?;
+        let [BatchMode { count, mut strides }] = modes;
+        if let Sizes::Ends(_) = sizes {
+            strides[2] = 0;
+        }
+        if count > MAX_EXTENT {
+            return refuse(format!(
+                "there are {count} {products}; {whole} has at most {MAX_EXTENT}"
+            ));
+        }
+        let is_one = count == 1 && matches!(sizes, Sizes::None);
+        if gemm.epilogue.residual.is_some() && !is_one {
+            return refuse(format!("{whole} has no residual; use C, and `beta`"));
+        }
+        if let Sizes::Ends(sizes) | Sizes::Counts(sizes) = sizes
+            && sizes.len() != count
+        {
+            return refuse(format!(
+                "there are {} sizes of groups, and {count} matrices B; make them agree",
+                sizes.len()
+            ));
+        }
+        Ok(Groups {
+            count,
+            strides,
+            sizes,
+        })
+    }
+
     /// One product.
-    pub const ONE: Self = Groups {
+    pub const ONE: Groups<'static> = Groups {
         count: 1,
         strides: [0; 3],
         sizes: Sizes::None,

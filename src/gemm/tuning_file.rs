@@ -29,7 +29,7 @@ use problem_key::ProblemKey;
 /// with as many multiprocessors, in programs with the same version of cutlet and of its kernels.
 ///
 /// ```
-/// use cutlet::{Device, Gemm, Matrix, MatrixMut, Tuning, TuningEntry};
+/// use cutlet::{Device, DeviceTensor, Gemm, Tuning, TuningEntry};
 ///
 /// let device = Device::cpu();
 /// let mut tuning = Tuning::new(&device);
@@ -45,10 +45,9 @@ use problem_key::ProblemKey;
 /// # std::fs::remove_file(&path)?;
 ///
 /// let stream = device.stream()?;
-/// let (a, b) = (stream.zeroed::<f32>(8 * 16)?, stream.zeroed::<f32>(16 * 24)?);
-/// let mut c = stream.zeroed::<f32>(8 * 24)?;
-/// let (a, b) = (Matrix::row_major(&a, 8, 16)?, Matrix::row_major(&b, 16, 24)?);
-/// let plan = Gemm::new(a, b, MatrixMut::row_major(&mut c, 8, 24)?).plan(&stream)?;
+/// let zeros = |m, n| DeviceTensor::<f32>::zeroed(&stream, [m, n]);
+/// let (a, b, mut c) = (zeros(8, 16)?, zeros(16, 24)?, zeros(8, 24)?);
+/// let plan = Gemm::new(&a, &b, &mut c).plan(&stream)?;
 /// assert_eq!(plan.kernel(), Some("f32_64x64_kn"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

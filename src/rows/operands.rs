@@ -5,8 +5,9 @@ use cutlet_host::{Stream, View};
 
 use super::Index;
 use super::index::usable;
+use crate::into_tensor::{read_matrix, written_matrix};
 use crate::matrix::{disjoint, in_stream};
-use crate::{Error, Matrix, MatrixMut, Order, Result};
+use crate::{Error, IntoTensor, IntoTensorMut, Matrix, MatrixMut, Order, Result};
 
 /// Names of an operation and of its operands, for errors.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +20,20 @@ pub(crate) struct Operands {
 }
 
 impl Operands {
+    /// The matrices of the tensors that are read and written.
+    ///
+    /// # Errors
+    /// If one of them is none.
+    pub fn matrices<'a, T: DeviceData>(
+        self,
+        from: impl IntoTensor<'a, Element = T>,
+        to: impl IntoTensorMut<'a, Element = T>,
+    ) -> Result<(Matrix<'a, T>, MatrixMut<'a, T>)> {
+        let from = read_matrix(self.operation, self.from, from)?;
+        let to = written_matrix(self.operation, self.to, to)?;
+        Ok((from, to))
+    }
+
     /// Checks the operands of an operation in which `rows` rows have an index each.
     ///
     /// # Errors

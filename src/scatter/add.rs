@@ -1,7 +1,7 @@
 //! Scatter-add: rows that are added to what the table has.
 
 use cutlet_device::DeviceData;
-use cutlet_host::{Device, IntoView, Stream};
+use cutlet_host::{Device, IntoView, Stream, View};
 use cutlet_kernels::gather::ordered_add::{self, OrderedAddArgs};
 use cutlet_kernels::gather::scatter_add as kernels;
 use half::{bf16, f16};
@@ -11,7 +11,7 @@ use crate::rows::{
     Index, IndexView, Misses, Operands, OutOfRange, Owners, Reach, RowKernel, RowOperation, Sorted,
     expect_no_capture, to_next_row,
 };
-use crate::{Matrix, MatrixMut, Result};
+use crate::{IntoTensor, IntoTensorMut, Matrix, MatrixMut, Result};
 
 /// An element type of [`scatter_add`](fn@scatter_add): `f32`, `f16` or `bf16`.
 pub trait AddElement: DeviceData + sealed::Kernels {}
@@ -21,41 +21,37 @@ impl AddElement for bf16 {}
 
 /// Computes `table[indices[r]] += source[r]` for each row r, on the stream's device, and waits.
 ///
-/// Elements are `f32`, `f16` or `bf16`, and indices are `i32` or `i64`. Source and table are row-major with any leading
-/// dimensions. If several rows have the same index, a block adds up to 512 of them to each other in f32. It rounds the
-/// sum to the element type. The L2 cache adds the sums of blocks, and rounds the result of each of its additions. The
-/// order of additions is unspecified, so that the last bits of a sum may differ from run to run. [`ScatterAdd`] is the
-/// form that does not wait, and can add [in order](ScatterAdd::in_order).
+/// Elements are `f32`, `f16` or `bf16`, and indices are `i32` or `i64`. Source and table have two modes, of which the
+/// second is contiguous. If several rows have the same index, a block adds up to 512 of them to each other in f32. It
+/// rounds the sum to the element type. The L2 cache adds the sums of blocks, and rounds the result of each of its
+/// additions. The order of additions is unspecified, so that the last bits of a sum may differ from run to run.
+/// [`ScatterAdd`] is the form that does not wait, and can add [in order](ScatterAdd::in_order).
 ///
 /// # Errors
 /// Those of [`scatter`](fn@crate::scatter).
 ///
 /// ```
-/// use cutlet::{Device, Matrix, MatrixMut, scatter_add};
+/// use cutlet::{Device, DeviceTensor, scatter_add};
 ///
 /// let stream = Device::auto().stream()?;
-/// let source = stream.upload(&[1.0f32, 2.0, 10.0, 20.0, 100.0, 200.0])?; // 3×2
+/// let source = DeviceTensor::upload(&stream, &[1.0f32, 2.0, 10.0, 20.0, 100.0, 200.0], [3, 2])?;
 /// let indices = stream.upload(&[1i32, 0, 1])?;
-/// let mut table = stream.zeroed::<f32>(4)?;
-/// scatter_add(
-///     &stream,
-///     Matrix::row_major(&source, 3, 2)?,
-///     &indices,
-///     MatrixMut::row_major(&mut table, 2, 2)?,
-/// )?;
-/// assert_eq!(stream.download(&table)?, [10.0, 20.0, 101.0, 202.0]);
+/// let mut table = DeviceTensor::<f32>::zeroed(&stream, [2, 2])?;
+/// scatter_add(&stream, &source, &indices, &mut table)?;
+/// assert_eq!(table.download(&stream)?, [10.0, 20.0, 101.0, 202.0]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub fn scatter_add<'i, T: AddElement, X: Index>(
+pub fn scatter_add<'a, 'i, T: AddElement, X: Index>(
     stream: &Stream,
-    source: Matrix<'_, T>,
+    source: impl IntoTensor<'a, Element = T>,
     indices: impl IntoView<'i, Element = X>,
-    table: MatrixMut<'_, T>,
+    table: impl IntoTensorMut<'a, Element = T>,
 ) -> Result<()> {
     expect_no_capture(stream, "a scatter-add that waits until it is done")?;
+    let (source, table) = NAMES.matrices(source, table)?;
     let (indices, table_rows) = (indices.into_view(), table.rows());
     let mut plan = ScatterAdd::with(Misses::in_stream(stream, NAMES.operation, OUTCOME)?);
-    plan.enqueue(stream, source, indices, table)?;
+    plan.scatter_add_rows(stream, source, indices, table)?;
     plan.misses.check_one(stream, indices, table_rows)
 }
 
@@ -113,21 +109,16 @@ impl ScatterAdd {
     /// f32 for each piece.
     ///
     /// ```
-    /// use cutlet::{Device, Matrix, MatrixMut, ScatterAdd};
+    /// use cutlet::{Device, DeviceTensor, ScatterAdd};
     ///
     /// let stream = Device::auto().stream()?;
-    /// let source = stream.upload(&[1e8f32, 1.0, -1e8])?; // 3×1
+    /// let source = DeviceTensor::upload(&stream, &[1e8f32, 1.0, -1e8], [3, 1])?;
     /// let indices = stream.upload(&[0i32, 0, 0])?;
-    /// let mut table = stream.zeroed::<f32>(1)?;
+    /// let mut table = DeviceTensor::<f32>::zeroed(&stream, [1, 1])?;
     /// let mut plan = ScatterAdd::new(stream.device())?.in_order();
-    /// plan.enqueue(
-    ///     &stream,
-    ///     Matrix::row_major(&source, 3, 1)?,
-    ///     &indices,
-    ///     MatrixMut::row_major(&mut table, 1, 1)?,
-    /// )?;
+    /// plan.enqueue(&stream, &source, &indices, &mut table)?;
     /// plan.check(&stream)?;
-    /// assert_eq!(stream.download(&table)?, [(1e8 + 1.0) - 1e8]);
+    /// assert_eq!(table.download(&stream)?, [(1e8 + 1.0) - 1e8]);
     /// # Ok::<(), cutlet::Error>(())
     /// ```
     pub fn in_order(self) -> Self {
@@ -142,14 +133,25 @@ impl ScatterAdd {
     /// # Errors
     /// Those of [`scatter_add`](fn@scatter_add), with two exceptions: [`check`](Self::check) finds bad indices, and the
     /// stream may be captured.
-    pub fn enqueue<'i, T: AddElement, X: Index>(
+    pub fn enqueue<'a, 'i, T: AddElement, X: Index>(
+        &mut self,
+        stream: &Stream,
+        source: impl IntoTensor<'a, Element = T>,
+        indices: impl IntoView<'i, Element = X>,
+        table: impl IntoTensorMut<'a, Element = T>,
+    ) -> Result<()> {
+        let (source, table) = NAMES.matrices(source, table)?;
+        self.scatter_add_rows(stream, source, indices.into_view(), table)
+    }
+
+    fn scatter_add_rows<T: AddElement, X: Index>(
         &mut self,
         stream: &Stream,
         source: Matrix<'_, T>,
-        indices: impl IntoView<'i, Element = X>,
+        indices: View<'_, X>,
         table: MatrixMut<'_, T>,
     ) -> Result<()> {
-        let (indices, rows, table) = (indices.into_view(), source.rows(), table.in_part());
+        let (rows, table) = (source.rows(), table.in_part());
         NAMES.check(stream, &source, &indices, &table, rows)?;
         if rows == 0 || table.columns() == 0 {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Scatter of rows that replace what the table has.
 
 use cutlet_device::DeviceData;
-use cutlet_host::{Device, IntoView, Stream};
+use cutlet_host::{Device, IntoView, Stream, View};
 use cutlet_kernels::gather::scatter::{
     scatter_long1, scatter_long2, scatter_long4, scatter_long16, scatter_medium16, scatter_short1,
     scatter_short2, scatter_short4, scatter_short16,
@@ -11,14 +11,14 @@ use crate::rows::{
     Access, Index, IndexView, Misses, Operands, OutOfRange, RowKernels, RowOperation,
     expect_no_capture,
 };
-use crate::{Matrix, MatrixMut, Result};
+use crate::{IntoTensor, IntoTensorMut, Matrix, MatrixMut, Result};
 
 /// Computes `table[indices[r]] = source[r]` for each row r, on the stream's device, and waits.
 ///
-/// Elements are of any [`DeviceData`] type, and indices are `i32` or `i64`. Source and table are row-major with any
-/// leading dimensions. Rows of the table that no index names keep what they have. If several rows have the same index,
-/// each element of the table comes from one of them, and which one is unspecified. [`Scatter`] is the form that does
-/// not wait.
+/// Elements are of any [`DeviceData`] type, and indices are `i32` or `i64`. Source and table have two modes, of which
+/// the second is contiguous. Rows of the table that no index names keep what they have. If several rows have the same
+/// index, each element of the table comes from one of them, and which one is unspecified. [`Scatter`] is the form that
+/// does not wait.
 ///
 /// # Errors
 /// - Extents do not agree.
@@ -28,31 +28,27 @@ use crate::{Matrix, MatrixMut, Result};
 /// - An index is not a row of the table. The rows of such indices are left out, and all other rows are scattered.
 ///
 /// ```
-/// use cutlet::{Device, Matrix, MatrixMut, scatter};
+/// use cutlet::{Device, DeviceTensor, scatter};
 ///
 /// let stream = Device::auto().stream()?;
-/// let source = stream.upload(&[2.0f32, 2.5, 0.0, 0.5])?; // 2×2
+/// let source = DeviceTensor::upload(&stream, &[2.0f32, 2.5, 0.0, 0.5], [2, 2])?;
 /// let indices = stream.upload(&[2i32, 0])?;
-/// let mut table = stream.zeroed::<f32>(6)?;
-/// scatter(
-///     &stream,
-///     Matrix::row_major(&source, 2, 2)?,
-///     &indices,
-///     MatrixMut::row_major(&mut table, 3, 2)?,
-/// )?;
-/// assert_eq!(stream.download(&table)?, [0.0, 0.5, 0.0, 0.0, 2.0, 2.5]);
+/// let mut table = DeviceTensor::<f32>::zeroed(&stream, [3, 2])?;
+/// scatter(&stream, &source, &indices, &mut table)?;
+/// assert_eq!(table.download(&stream)?, [0.0, 0.5, 0.0, 0.0, 2.0, 2.5]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
-pub fn scatter<'i, T: DeviceData, X: Index>(
+pub fn scatter<'a, 'i, T: DeviceData, X: Index>(
     stream: &Stream,
-    source: Matrix<'_, T>,
+    source: impl IntoTensor<'a, Element = T>,
     indices: impl IntoView<'i, Element = X>,
-    table: MatrixMut<'_, T>,
+    table: impl IntoTensorMut<'a, Element = T>,
 ) -> Result<()> {
     expect_no_capture(stream, "a scatter that waits until it is done")?;
+    let (source, table) = NAMES.matrices(source, table)?;
     let (indices, table_rows) = (indices.into_view(), table.rows());
     let mut plan = Scatter::with(Misses::in_stream(stream, "scatter", OUTCOME)?);
-    plan.enqueue(stream, source, indices, table)?;
+    plan.scatter_rows(stream, source, indices, table)?;
     plan.misses.check_one(stream, indices, table_rows)
 }
 
@@ -61,21 +57,16 @@ pub fn scatter<'i, T: DeviceData, X: Index>(
 /// A graph also writes the report, so the `Scatter` must outlive the graph.
 ///
 /// ```
-/// use cutlet::{Device, Matrix, MatrixMut, OutOfRange, Scatter};
+/// use cutlet::{Device, DeviceTensor, OutOfRange, Scatter};
 ///
 /// let stream = Device::auto().stream()?;
-/// let source = stream.upload(&[1u16, 2, 3])?; // 3×1
+/// let source = DeviceTensor::upload(&stream, &[1u16, 2, 3], [3, 1])?;
 /// let indices = stream.upload(&[1i64, -1, 0])?;
-/// let mut table = stream.zeroed::<u16>(2)?;
+/// let mut table = DeviceTensor::<u16>::zeroed(&stream, [2, 1])?;
 /// let mut plan = Scatter::new(stream.device())?.out_of_range(OutOfRange::Skip);
-/// plan.enqueue(
-///     &stream,
-///     Matrix::row_major(&source, 3, 1)?,
-///     &indices,
-///     MatrixMut::row_major(&mut table, 2, 1)?,
-/// )?;
+/// plan.enqueue(&stream, &source, &indices, &mut table)?;
 /// plan.check(&stream)?;
-/// assert_eq!(stream.download(&table)?, [3, 1]);
+/// assert_eq!(table.download(&stream)?, [3, 1]);
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 #[derive(Debug)]
@@ -113,14 +104,25 @@ impl Scatter {
     /// # Errors
     /// Those of [`scatter`](fn@scatter), with two exceptions: [`check`](Self::check) finds bad indices, and the stream
     /// may be captured.
-    pub fn enqueue<'i, T: DeviceData, X: Index>(
+    pub fn enqueue<'a, 'i, T: DeviceData, X: Index>(
+        &mut self,
+        stream: &Stream,
+        source: impl IntoTensor<'a, Element = T>,
+        indices: impl IntoView<'i, Element = X>,
+        table: impl IntoTensorMut<'a, Element = T>,
+    ) -> Result<()> {
+        let (source, table) = NAMES.matrices(source, table)?;
+        self.scatter_rows(stream, source, indices.into_view(), table)
+    }
+
+    fn scatter_rows<T: DeviceData, X: Index>(
         &mut self,
         stream: &Stream,
         source: Matrix<'_, T>,
-        indices: impl IntoView<'i, Element = X>,
+        indices: View<'_, X>,
         table: MatrixMut<'_, T>,
     ) -> Result<()> {
-        let (indices, rows, table) = (indices.into_view(), source.rows(), table.in_part());
+        let (rows, table) = (source.rows(), table.in_part());
         NAMES.check(stream, &source, &indices, &table, rows)?;
         if rows == 0 || table.columns() == 0 {
             return Ok(());

@@ -4,8 +4,8 @@
 use std::rc::Rc;
 
 use cutlet::{
-    BetaKind, Bias, BiasAlong, Buffer, ElementType, Gemm, Matrix, MatrixBatch, MatrixBatchMut,
-    Order, Precision, ProblemKey, Stream,
+    BetaKind, Bias, BiasAlong, Buffer, ElementType, Gemm, Layout, Matrix, Order, Precision,
+    ProblemKey, Stream, Tensor, TensorMut, layout,
 };
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
@@ -196,8 +196,8 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
     fn gemm(&mut self, contestant: usize, set: usize) -> Result<Gemm<'_, T, D>> {
         let (key, [m, n, _]) = (&self.key, self.key.extents);
         let mut gemm = Gemm::new(
-            batch(&self.a, &self.of_a, set, key.batch)?,
-            batch(&self.b, &self.of_b, set, key.batch)?,
+            batch(&self.a, &self.of_a, set)?,
+            batch(&self.b, &self.of_b, set)?,
             batch_mut(&mut self.c, &self.of_c, set)?,
         );
         gemm = gemm.beta(self.beta).precision(key.precision);
@@ -359,21 +359,19 @@ fn matrix<'a, T: Number>(buffer: &'a Buffer<T>, of: &Operand, set: usize) -> Res
     )?)
 }
 
-/// The matrices of set number `set` of an operand, or `count` times the same one.
-fn batch<'a, T: Number>(
-    buffer: &'a Buffer<T>,
-    of: &Operand,
-    set: usize,
-    count: usize,
-) -> Result<MatrixBatch<'a, T>> {
-    if of.count == 1 {
-        return Ok(MatrixBatch::repeated(matrix(buffer, of, set)?, count));
-    }
-    let elements = buffer.slice(of.elements(set))?;
-    let (rows, columns) = (of.rows, of.columns);
-    Ok(MatrixBatch::strided(
-        elements, of.count, of.apart, rows, columns, of.order, of.ld,
-    )?)
+/// The layout of an operand's matrices.
+fn layout_of(of: &Operand) -> Layout {
+    let (down, across) = match of.order {
+        Order::RowMajor => (of.ld, 1),
+        Order::ColMajor => (1, of.ld),
+    };
+    let (rows, columns, count, apart) = (of.rows, of.columns, of.count, of.apart);
+    layout!((dyn rows, dyn columns, dyn count):(dyn down, dyn across, dyn apart))
+}
+
+/// The matrices of set number `set` of an operand. One matrix is the same in all products.
+fn batch<'a, T: Number>(buffer: &'a Buffer<T>, of: &Operand, set: usize) -> Result<Tensor<'a, T>> {
+    Ok(Tensor::new(buffer.slice(of.elements(set))?, layout_of(of))?)
 }
 
 /// The matrices of set number `set` of an operand, for writing.
@@ -381,12 +379,9 @@ fn batch_mut<'a, T: Number>(
     buffer: &'a mut Buffer<T>,
     of: &Operand,
     set: usize,
-) -> Result<MatrixBatchMut<'a, T>> {
+) -> Result<TensorMut<'a, T>> {
     let elements = buffer.slice_mut(of.elements(set))?;
-    let (rows, columns) = (of.rows, of.columns);
-    Ok(MatrixBatchMut::strided(
-        elements, of.count, of.apart, rows, columns, of.order, of.ld,
-    )?)
+    Ok(TensorMut::new(elements, layout_of(of))?)
 }
 
 /// The factor of A's random numbers. It brings the input of an activation to about N(0, 1): far from 0, all activations

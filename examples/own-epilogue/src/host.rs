@@ -2,7 +2,7 @@
 
 use core::ptr::with_exposed_provenance;
 
-use cutlet::{Buffer, EpiloguePlan, Matrix, MatrixMut, Result, Stream};
+use cutlet::{Buffer, DeviceTensor, EpiloguePlan, Result, Stream};
 use cutlet_device::Global;
 use cutlet_kernels::gemm::epilogue::{ColumnBias, Gelu, Then};
 use cutlet_kernels::gemm::sm90::instance::Instance;
@@ -17,15 +17,15 @@ static INSTANCE: Instance<bf16, BiasGeluCap> = Instance::new::<Kernel>(&gemm_bia
 pub struct GemmBiasGeluCap(EpiloguePlan<bf16, BiasGeluCap>);
 
 impl GemmBiasGeluCap {
-    /// A plan for matrices like these.
+    /// A plan for tensors like these.
     ///
     /// # Errors
     /// As [`EpiloguePlan::new`].
     pub fn new(
         stream: &Stream,
-        a: Matrix<'_, bf16>,
-        b: Matrix<'_, bf16>,
-        c: MatrixMut<'_, bf16>,
+        a: &DeviceTensor<bf16>,
+        b: &DeviceTensor<bf16>,
+        c: &mut DeviceTensor<bf16>,
     ) -> Result<Self> {
         EpiloguePlan::new(stream, &PTX, &INSTANCE, a, b, c).map(Self)
     }
@@ -40,13 +40,13 @@ impl GemmBiasGeluCap {
     pub fn run(
         &self,
         stream: &Stream,
-        a: Matrix<'_, bf16>,
-        b: Matrix<'_, bf16>,
+        a: &DeviceTensor<bf16>,
+        b: &DeviceTensor<bf16>,
         bias: &Buffer<bf16>,
         cap: f32,
-        c: MatrixMut<'_, bf16>,
+        c: &mut DeviceTensor<bf16>,
     ) -> Result<()> {
-        let n = c.columns();
+        let n = c.layout().mode(1).size() as usize;
         assert!(bias.len() >= n && bias.device() == stream.device());
         let bias = Global::from_ptr(with_exposed_provenance(bias.view().address() as usize));
         // SAFETY: the bias has n elements. The plan's kernel stores C by TMA, so n is a multiple of 8. A buffer is

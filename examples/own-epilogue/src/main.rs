@@ -1,6 +1,6 @@
 //! Runs the plan on a GPU if there is one, else on the CPU.
 
-use cutlet::{Device, Matrix, MatrixMut, Result};
+use cutlet::{Device, DeviceTensor, Result, layout};
 use cutlet_kernels::gemm::epilogue::gelu;
 use half::bf16;
 use own_epilogue::GemmBiasGeluCap;
@@ -11,23 +11,16 @@ fn main() -> Result<()> {
     let stream = device.stream()?;
 
     let (m, n, k) = (3usize, 24usize, 8usize);
-    let a = stream.upload(&vec![bf16::from_f32(0.5); m * k])?;
-    let b = stream.upload(&vec![bf16::from_f32(0.25); n * k])?;
+    let a = DeviceTensor::upload(&stream, &vec![bf16::from_f32(0.5); m * k], [m, k])?;
+    let in_b = layout!((dyn k, dyn n):(1, dyn k));
+    let b = DeviceTensor::upload(&stream, &vec![bf16::from_f32(0.25); n * k], in_b)?;
     let bias: Vec<bf16> = (0..n).map(|c| bf16::from_f32(c as f32 / -8.0)).collect();
     let bias = stream.upload(&bias)?;
-    let mut c = stream.zeroed::<bf16>(m * n)?;
-    let (a, b) = (Matrix::row_major(&a, m, k)?, Matrix::col_major(&b, k, n)?);
-    let plan = GemmBiasGeluCap::new(&stream, a, b, MatrixMut::row_major(&mut c, m, n)?)?;
-    plan.run(
-        &stream,
-        a,
-        b,
-        &bias,
-        0.5,
-        MatrixMut::row_major(&mut c, m, n)?,
-    )?;
+    let mut c = DeviceTensor::<bf16>::zeroed(&stream, [m, n])?;
+    let plan = GemmBiasGeluCap::new(&stream, &a, &b, &mut c)?;
+    plan.run(&stream, &a, &b, &bias, 0.5, &mut c)?;
 
-    let c = stream.download(&c)?;
+    let c = c.download(&stream)?;
     println!(
         "columns 0, 8 and 16 of the last row: {}, {} and {}; gelu of 1, 0 and -1, no more than 0.5: \
          {}, {} and {}",

@@ -1,6 +1,6 @@
 //! The kernel against a loop in f64.
 
-use cutlet::{Device, Matrix, MatrixMut};
+use cutlet::{Device, DeviceTensor, layout};
 use half::bf16;
 use own_epilogue::GemmBiasGeluCap;
 
@@ -25,21 +25,18 @@ const CAP: f32 = 1.5;
 fn check(device: &Device, [m, n, k]: [usize; 3]) {
     let stream = device.stream().unwrap();
     let (a, b, bias) = (numbers(m * k, 1), numbers(n * k, 2), numbers(n, 3));
-    let [on_a, on_b, on_bias] = [&a, &b, &bias].map(|host| stream.upload(host).unwrap());
-    let mut on_c = stream.upload(&vec![bf16::NAN; m * n]).unwrap();
-    let (a_matrix, b_matrix) = (
-        Matrix::row_major(&on_a, m, k).unwrap(),
-        Matrix::col_major(&on_b, k, n).unwrap(),
-    );
-    let c = MatrixMut::row_major(&mut on_c, m, n).unwrap();
-    let plan = GemmBiasGeluCap::new(&stream, a_matrix, b_matrix, c).unwrap();
+    let on_a = DeviceTensor::upload(&stream, &a, [m, k]).unwrap();
+    let in_b = layout!((dyn k, dyn n):(1, dyn k));
+    let on_b = DeviceTensor::upload(&stream, &b, in_b).unwrap();
+    let on_bias = stream.upload(&bias).unwrap();
+    let mut on_c = DeviceTensor::upload(&stream, &vec![bf16::NAN; m * n], [m, n]).unwrap();
+    let plan = GemmBiasGeluCap::new(&stream, &on_a, &on_b, &mut on_c).unwrap();
     for _ in 0..2 {
-        let c = MatrixMut::row_major(&mut on_c, m, n).unwrap();
-        plan.run(&stream, a_matrix, b_matrix, &on_bias, CAP, c)
+        plan.run(&stream, &on_a, &on_b, &on_bias, CAP, &mut on_c)
             .unwrap();
     }
 
-    let found = stream.download(&on_c).unwrap();
+    let found = on_c.download(&stream).unwrap();
     for (i, found) in found.into_iter().enumerate() {
         let (row, column) = (i / n, i % n);
         let sum: f64 = (0..k)

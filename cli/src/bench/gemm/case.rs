@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use cutlet::{Buffer, MatrixBatch, MatrixBatchMut, Order, Stream, View};
+use cutlet::{Buffer, Layout, Order, Stream, Tensor, TensorMut, View, layout};
 use cutlet_host::measure::rechecked;
 
 use super::baseline::Baseline;
@@ -237,6 +237,15 @@ impl<T: Types> GemmCase<'_, T> {
     }
 }
 
+/// The layout of so many packed matrices, one behind the other.
+fn packed([rows, columns]: [usize; 2], count: usize, order: Order) -> Layout {
+    let (down, across) = match order {
+        Order::RowMajor => (columns, 1),
+        Order::ColMajor => (1, rows),
+    };
+    layout!((dyn rows, dyn columns, dyn count):(dyn down, dyn across, dyn (rows * columns)))
+}
+
 impl<T: Types> Case for GemmCase<'_, T> {
     fn sets(&self) -> usize {
         self.sets
@@ -265,9 +274,9 @@ impl<T: Types> Case for GemmCase<'_, T> {
         match self.kernel {
             Some(kernel) if contestant < ours => {
                 let product = Product {
-                    a: MatrixBatch::packed(a, batch, m, k, order_a)?,
-                    b: MatrixBatch::packed(b, batch, k, n, order_b)?,
-                    c: MatrixBatchMut::packed(c, batch, m, n, Order::RowMajor)?,
+                    a: Tensor::new(a, packed([m, k], batch, order_a))?,
+                    b: Tensor::new(b, packed([k, n], batch, order_b))?,
+                    c: TensorMut::new(c, packed([m, n], batch, Order::RowMajor))?,
                     epilogue,
                     bias: &self.bias,
                     instance: contestant.checked_sub(1).map(|nth| self.instances[nth]),
@@ -386,7 +395,7 @@ mod tests {
     }
 
     fn right(Product { a, b, c, .. }: Product<'_, F32>, stream: &Stream) -> cutlet::Result<()> {
-        cutlet::gemm_batched(stream, 1.0, a, b, 0.0, c)
+        cutlet::gemm(stream, 1.0, a, b, 0.0, c)
     }
 
     #[test]

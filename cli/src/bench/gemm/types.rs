@@ -1,6 +1,6 @@
 //! The element types of GEMMs, with cutlet's kernel for each.
 
-use cutlet::{Buffer, Gemm, MatrixBatch, MatrixBatchMut, Operand, Order, Precision, Stream};
+use cutlet::{Buffer, Gemm, Operand, Order, Precision, Stream, Tensor, TensorMut};
 use cutlet_cli::cublas::{Compute, Element};
 use cutlet_device::DeviceData;
 use cutlet_device::fp8::F8E4M3;
@@ -34,11 +34,11 @@ pub trait Types: 'static {
 /// cutlet's GEMM of some types.
 pub type Kernel<T> = fn(Product<'_, T>, &Stream) -> cutlet::Result<()>;
 
-/// A batch of products with an epilogue.
+/// A batch of products with an epilogue: of A (M, K, L), B (K, N, L) and C (M, N, L).
 pub struct Product<'a, T: Types + ?Sized> {
-    pub a: MatrixBatch<'a, T::In>,
-    pub b: MatrixBatch<'a, T::In>,
-    pub c: MatrixBatchMut<'a, T::Out>,
+    pub a: Tensor<'a, T::In>,
+    pub b: Tensor<'a, T::In>,
+    pub c: TensorMut<'a, T::Out>,
     pub epilogue: Epilogue,
     /// A number for each column of C. It is added if the epilogue has a bias.
     pub bias: &'a Buffer<T::Out>,

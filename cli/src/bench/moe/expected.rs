@@ -59,7 +59,7 @@ pub fn compare(layer: &Layer, stream: &Stream) -> Result<Check> {
     let looked_at = tokens.min(TOKENS);
     let (mut errors, mut squares) = (0.0, 0.0);
     for token in (0..looked_at).map(|nth| nth * tokens / looked_at) {
-        let found = part(stream, &layer.sums, token, width)?;
+        let found = part(stream, layer.sums.buffer(), token, width)?;
         for (exact, found) in result(layer, stream, token)?.iter().zip(found) {
             errors += (exact - f64::from(found)).powi(2);
             squares += exact.powi(2);
@@ -83,25 +83,25 @@ fn result(layer: &Layer, stream: &Stream, token: usize) -> Result<Vec<f64>> {
         inner,
         ..
     } = layer.shape;
-    let features = in_f64(&part(stream, &layer.tokens, token, width)?);
-    let router = in_f64(&stream.download(&layer.router)?);
+    let features = in_f64(&part(stream, layer.tokens.buffer(), token, width)?);
+    let router = in_f64(&layer.router.download(stream)?);
     let logits: Vec<f64> = (0..experts)
         .map(|expert| dot(&features, router[expert..].iter().step_by(experts).copied()))
         .collect();
-    let choices = part(stream, &layer.choices, token, top_k)?;
+    let choices = part(stream, layer.choices.buffer(), token, top_k)?;
     let Some(shares) = shares(&logits, &choices) else {
         return Ok(vec![f64::INFINITY; width]);
     };
     let mut sums = vec![0.0; width];
     for (&expert, share) in choices.iter().zip(shares) {
         let expert = expert as usize;
-        let first = part(stream, &layer.first, expert, 2 * inner * width)?;
+        let first = part(stream, layer.first.buffer(), expert, 2 * inner * width)?;
         let gates_and_ups = products(&first, &features);
         let gated: Vec<f64> = gates_and_ups
             .chunks_exact(2)
             .map(|pair| pair[0] / (1.0 + (-pair[0]).exp()) * pair[1])
             .collect();
-        let second = part(stream, &layer.second, expert, width * inner)?;
+        let second = part(stream, layer.second.buffer(), expert, width * inner)?;
         for (sum, product) in sums.iter_mut().zip(products(&second, &gated)) {
             *sum += share * product;
         }

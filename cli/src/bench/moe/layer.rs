@@ -2,14 +2,11 @@
 
 use std::fmt;
 
-use cutlet::{
-    Buffer, Gemm, Matrix, MatrixBatch, MatrixMut, MoeRows, Order, RouterWeights, Stream, gemm,
-    top_k,
-};
+use cutlet::{DeviceTensor, Gemm, MoeRows, RouterWeights, Stream, gemm, layout, top_k};
 use half::bf16;
 use serde::Serialize;
 
-use crate::measure::error::Result;
+use crate::measure::error::{Error, Result};
 use crate::measure::random::{random, scaled};
 use crate::measure::setting::Setting;
 
@@ -97,21 +94,21 @@ impl Step {
 /// A layer on a device, with the memory of all steps.
 pub struct Layer {
     pub shape: Shape,
-    pub tokens: Buffer<bf16>,
+    pub tokens: DeviceTensor<bf16>,
     /// A column for each expert.
-    pub router: Buffer<bf16>,
-    /// A row of weights for each result. Those of gates and of ups alternate.
-    pub first: Buffer<bf16>,
-    pub second: Buffer<bf16>,
-    logits: Buffer<f32>,
-    pub choices: Buffer<i32>,
+    pub router: DeviceTensor<bf16>,
+    /// (K, N, experts), with a row of weights for each result. Those of gates and of ups alternate.
+    pub first: DeviceTensor<bf16>,
+    pub second: DeviceTensor<bf16>,
+    logits: DeviceTensor<f32>,
+    pub choices: DeviceTensor<i32>,
     /// The share of each choice in its token's result.
-    pub shares: Buffer<f32>,
+    pub shares: DeviceTensor<f32>,
     routed: MoeRows,
-    permuted: Buffer<bf16>,
-    inner: Buffer<bf16>,
-    results: Buffer<bf16>,
-    pub sums: Buffer<bf16>,
+    permuted: DeviceTensor<bf16>,
+    inner: DeviceTensor<bf16>,
+    results: DeviceTensor<bf16>,
+    pub sums: DeviceTensor<bf16>,
 }
 
 impl Layer {
@@ -132,20 +129,31 @@ impl Layer {
             let seed = setting.seed.wrapping_add(nth);
             scaled(stream, len, seed, 1.0 / (inputs as f32).sqrt())
         };
+        let of_experts = |nth: u64, inputs: usize, outputs: usize| {
+            let one = inputs * outputs;
+            let of_b = layout!((dyn inputs, dyn outputs, dyn experts):(1, dyn inputs, dyn one));
+            Ok::<_, Error>(DeviceTensor::new(
+                weights(nth, experts * one, inputs)?,
+                of_b,
+            )?)
+        };
         Ok(Layer {
             shape,
-            tokens: random(stream, tokens * width, setting.seed)?,
-            router: weights(1, width * experts, width)?,
-            first: weights(2, experts * 2 * inner * width, width)?,
-            second: weights(3, experts * width * inner, inner)?,
-            logits: stream.zeroed(tokens * experts)?,
-            choices: stream.zeroed(rows)?,
-            shares: stream.zeroed(rows)?,
+            tokens: DeviceTensor::new(
+                random(stream, tokens * width, setting.seed)?,
+                [tokens, width],
+            )?,
+            router: DeviceTensor::new(weights(1, width * experts, width)?, [width, experts])?,
+            first: of_experts(2, width, 2 * inner)?,
+            second: of_experts(3, inner, width)?,
+            logits: DeviceTensor::zeroed(stream, [tokens, experts])?,
+            choices: DeviceTensor::zeroed(stream, [tokens, top_k])?,
+            shares: DeviceTensor::zeroed(stream, [tokens, top_k])?,
             routed: MoeRows::new(stream.device(), tokens, top_k, experts)?,
-            permuted: stream.zeroed(rows * width)?,
-            inner: stream.zeroed(rows * inner)?,
-            results: stream.zeroed(rows * width)?,
-            sums: stream.zeroed(tokens * width)?,
+            permuted: DeviceTensor::zeroed(stream, [rows, width])?,
+            inner: DeviceTensor::zeroed(stream, [rows, inner])?,
+            results: DeviceTensor::zeroed(stream, [rows, width])?,
+            sums: DeviceTensor::zeroed(stream, [tokens, width])?,
         })
     }
 
@@ -167,73 +175,46 @@ impl Layer {
     }
 
     fn route(&mut self, stream: &Stream) -> Result<()> {
-        let Shape {
-            tokens,
-            width,
-            experts,
-            top_k: top,
-            ..
-        } = self.shape;
         gemm(
             stream,
             1.0,
-            Matrix::row_major(&self.tokens, tokens, width)?,
-            Matrix::row_major(&self.router, width, experts)?,
+            &self.tokens,
+            &self.router,
             0.0,
-            MatrixMut::row_major(&mut self.logits, tokens, experts)?,
+            &mut self.logits,
         )?;
+        let (choices, shares) = (&mut self.choices, &mut self.shares);
         top_k(
             stream,
-            Matrix::row_major(&self.logits, tokens, experts)?,
+            &self.logits,
             RouterWeights::Normalised,
-            MatrixMut::row_major(&mut self.choices, tokens, top)?,
-            MatrixMut::row_major(&mut self.shares, tokens, top)?,
+            choices,
+            shares,
         )?;
-        Ok(self.routed.route(stream, &self.choices)?)
+        Ok(self.routed.route(stream, self.choices.view())?)
     }
 
     fn permute(&mut self, stream: &Stream) -> Result<()> {
-        let (tokens, rows, width) = (self.shape.tokens, self.shape.rows(), self.shape.width);
-        Ok(self.routed.permute(
-            stream,
-            Matrix::row_major(&self.tokens, tokens, width)?,
-            MatrixMut::row_major(&mut self.permuted, rows, width)?,
-        )?)
+        let to = &mut self.permuted;
+        Ok(self.routed.permute(stream, &self.tokens, to)?)
     }
 
     fn first_product(&mut self, stream: &Stream) -> Result<()> {
-        let (rows, width, inner) = (self.shape.rows(), self.shape.width, self.shape.inner);
-        let experts = self.shape.experts;
-        Ok(Gemm::new(
-            Matrix::row_major(&self.permuted, rows, width)?,
-            MatrixBatch::packed(&self.first, experts, width, 2 * inner, Order::ColMajor)?,
-            MatrixMut::row_major(&mut self.inner, rows, inner)?,
-        )
-        .group_ends(self.routed.ends())
-        .swiglu()
-        .run(stream)?)
+        Ok(Gemm::new(&self.permuted, &self.first, &mut self.inner)
+            .group_ends(self.routed.ends())
+            .swiglu()
+            .run(stream)?)
     }
 
     fn second_product(&mut self, stream: &Stream) -> Result<()> {
-        let (rows, width, inner) = (self.shape.rows(), self.shape.width, self.shape.inner);
-        let experts = self.shape.experts;
-        Ok(Gemm::new(
-            Matrix::row_major(&self.inner, rows, inner)?,
-            MatrixBatch::packed(&self.second, experts, inner, width, Order::ColMajor)?,
-            MatrixMut::row_major(&mut self.results, rows, width)?,
-        )
-        .group_ends(self.routed.ends())
-        .run(stream)?)
+        Ok(Gemm::new(&self.inner, &self.second, &mut self.results)
+            .group_ends(self.routed.ends())
+            .run(stream)?)
     }
 
     fn unpermute(&mut self, stream: &Stream) -> Result<()> {
-        let (tokens, rows, width) = (self.shape.tokens, self.shape.rows(), self.shape.width);
-        Ok(self.routed.unpermute(
-            stream,
-            Matrix::row_major(&self.results, rows, width)?,
-            &self.shares,
-            MatrixMut::row_major(&mut self.sums, tokens, width)?,
-        )?)
+        let (shares, sums) = (self.shares.view(), &mut self.sums);
+        Ok(self.routed.unpermute(stream, &self.results, shares, sums)?)
     }
 
     /// Overwrites the results, so that a run must write them.
@@ -241,6 +222,6 @@ impl Layer {
     /// # Errors
     /// If the device fails.
     pub fn spoil(&mut self, stream: &Stream) -> Result<()> {
-        Ok(stream.fill_bytes(&mut self.sums, 0xff)?)
+        Ok(stream.fill_bytes(self.sums.view_mut(), 0xff)?)
     }
 }

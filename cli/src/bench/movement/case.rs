@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use cutlet::{
     AddElement, Bags, Buffer, EmbeddingBag, Matrix, MatrixMut, MoeRows, PooledElement, Pooling,
-    Scatter, ScatterAdd, Stream, TakeAlongDim, View, permute,
+    Scatter, ScatterAdd, Stream, TakeAlongDim, Tensor, TensorMut, View, permute,
 };
 use cutlet_device::Float;
 use cutlet_host::measure::rechecked;
@@ -184,10 +184,15 @@ impl<'a, T: Element> MovementCase<'a, T> {
                 MatrixMut::row_major(target, groups, columns)?,
             )?,
             Some(Plan::Take(plan)) => {
-                plan.enqueue(stream, source, &[table_rows, columns], 0, indices, target)?;
+                let shape = [rows, columns];
+                let table = Tensor::new(source, [table_rows, columns])?;
+                let (indices, output) =
+                    (Tensor::new(indices, shape)?, TensorMut::new(target, shape)?);
+                plan.enqueue(stream, table, 0, indices, output)?;
             }
             Some(Plan::Permute(layouts)) => {
-                permute(stream, source, &layouts[0], target, &layouts[1])?;
+                let source = Tensor::new(source, layouts[0])?;
+                permute(stream, source, TensorMut::new(target, layouts[1])?)?;
             }
             Some(Plan::Moe {
                 rows: plan,

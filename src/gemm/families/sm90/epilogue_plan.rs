@@ -16,7 +16,7 @@ use crate::gemm::choice::decomposition::Named;
 use crate::gemm::description::Gemm;
 use crate::gemm::operand::Operand;
 use crate::gemm::problem::{Problem, ProblemShape};
-use crate::{Error, Matrix, MatrixMut, Order, Result};
+use crate::{Error, IntoTensor, IntoTensorMut, Order, Result};
 
 /// `C = epilogue(A·B)` by a kernel of the sm_90 family with an epilogue of one's own.
 ///
@@ -43,13 +43,13 @@ impl<T: Types<In: Operand>, Epi: Epilogue> EpiloguePlan<T, Epi> {
     /// If extents disagree, if C has no elements, if the matrices are not on the stream's device or overlap, or if the
     /// device cannot run the kernel. [`Error::Extents`] if the kernel is for other orders, or if C is not row-major.
     /// Also if the kernel stores C by TMA, and C's rows do not start at, or do not have, a multiple of 16 bytes.
-    pub fn new(
+    pub fn new<'a>(
         stream: &Stream,
         library: &PtxLibrary,
         instance: &'static Instance<T, Epi>,
-        a: Matrix<'_, T::In>,
-        b: Matrix<'_, T::In>,
-        c: MatrixMut<'_, T::Out>,
+        a: impl IntoTensor<'a, Element = T::In>,
+        b: impl IntoTensor<'a, Element = T::In>,
+        c: impl IntoTensorMut<'a, Element = T::Out>,
     ) -> Result<Self> {
         let device = stream.device();
         supports(device.compute_capability(), || device.describe())?;
@@ -82,12 +82,12 @@ impl<T: Types<In: Operand>, Epi: Epilogue> EpiloguePlan<T, Epi> {
     ///
     /// # Errors
     /// [`Error::Plan`] if the shape of the matrices is not the plan's. Otherwise as [`new`](Self::new).
-    pub unsafe fn run(
+    pub unsafe fn run<'a>(
         &self,
         stream: &Stream,
-        a: Matrix<'_, T::In>,
-        b: Matrix<'_, T::In>,
-        c: MatrixMut<'_, T::Out>,
+        a: impl IntoTensor<'a, Element = T::In>,
+        b: impl IntoTensor<'a, Element = T::In>,
+        c: impl IntoTensorMut<'a, Element = T::Out>,
         epilogue: Epi,
     ) -> Result<()> {
         let mut gemm = Gemm::new(a, b, c);
