@@ -6,10 +6,8 @@ mod exchange;
 mod interface;
 
 use cutlet::{
-    DeviceData, Matrix, MatrixBatch, MatrixBatchMut, MatrixMut, Order, Tensor, TensorMut, View,
-    ViewMut,
+    DeviceData, IntTuple, Layout, Matrix, MatrixMut, Order, Tensor, TensorMut, View, ViewMut,
 };
-use cutlet::{IntTuple, Layout};
 
 pub use capsule::{Capsule, dlpack_device, dlpack_stream, place_of};
 pub use exchange::Exchange;
@@ -357,27 +355,19 @@ impl Shaped {
         MatrixMut::with_ld(view, self.rows, self.columns, self.order, self.ld)
     }
 
-    /// The matrices of an array of three dimensions. One of two dimensions is a batch of `count` times the same.
+    /// The matrices of an array of three dimensions, as a tensor of (rows, columns, count). One of two dimensions is
+    /// `count` times the same matrix.
     pub fn batch_of<'a, T: DeviceData>(
         self,
         array: &'a Array,
         count: usize,
         context: &'static Context,
-    ) -> cutlet::Result<MatrixBatch<'a, T>> {
-        if array.rank() == 2 {
-            return Ok(MatrixBatch::repeated(self.of(array, context)?, count));
-        }
-        let (count, stride) = array.repeats();
-        let view = array.memory(context)?;
-        MatrixBatch::strided(
-            view,
-            count,
-            stride,
-            self.rows,
-            self.columns,
-            self.order,
-            self.ld,
-        )
+    ) -> cutlet::Result<Tensor<'a, T>> {
+        let repeats = match array.rank() {
+            2 => (count, 0),
+            _ => array.repeats(),
+        };
+        Tensor::new(array.memory(context)?, self.repeated(repeats))
     }
 
     /// The matrices of an array of three dimensions, for writing.
@@ -385,18 +375,19 @@ impl Shaped {
         self,
         array: &'a Array,
         context: &'static Context,
-    ) -> cutlet::Result<MatrixBatchMut<'a, T>> {
-        let (count, stride) = array.repeats();
-        let view = array.memory_mut(context)?;
-        MatrixBatchMut::strided(
-            view,
-            count,
-            stride,
-            self.rows,
-            self.columns,
-            self.order,
-            self.ld,
-        )
+    ) -> cutlet::Result<TensorMut<'a, T>> {
+        TensorMut::new(array.memory_mut(context)?, self.repeated(array.repeats()))
+    }
+
+    /// The layout of matrices at equal distances. None of the extents is 0.
+    fn repeated(self, (count, stride): (usize, usize)) -> Layout {
+        let (down, across) = match self.order {
+            Order::RowMajor => (self.ld, 1),
+            Order::ColMajor => (1, self.ld),
+        };
+        let numbers = |of: [usize; 3]| IntTuple::dynamic(&of.map(|it| it as i64));
+        let shape = numbers([self.rows, self.columns, count]);
+        Layout::from_shape_stride(&shape, &numbers([down, across, stride]))
     }
 }
 

@@ -295,7 +295,7 @@ impl Layer<'_> {
         let gates_and_ups = first.1.batch_of::<T>(first.0, 0, context)?;
         let down = second.1.batch_of::<T>(second.0, 0, context)?;
         let (choices, ends) = (rows.rows(), rows.ends());
-        let (width, inner) = (down.columns(), down.rows());
+        let (width, inner) = (second.1.columns, second.1.rows);
         let mut between = stream.scratch::<T>(choices * inner)?;
         Gemm::new(
             Matrix::row_major(permuted, choices, width)?,

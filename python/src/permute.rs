@@ -86,11 +86,9 @@ impl Copy<'_> {
     fn enqueue<T: DeviceData>(&self, call: &Call<'_>) -> Result<()> {
         let context = call.context();
         call.run(false, || {
-            let (from, to) = (
-                self.from.memory::<T>(context)?,
-                self.to.memory_mut(context)?,
-            );
-            cutlet::permute(&context.stream, from, &self.of_from, to, &self.of_to)
+            let from = self.from.tensor::<T>(context, self.of_from)?;
+            let to = self.to.tensor_mut::<T>(context, self.of_to)?;
+            cutlet::permute(&context.stream, from, to)
         })
     }
 }

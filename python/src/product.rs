@@ -1,8 +1,7 @@
 //! Products of matrices, of batches and of groups: from arrays to the library's [`Gemm`].
 
 use cutlet::{
-    Bias, BiasAlong, DeviceData, Element, Gemm, GroupEnds, GroupRows, MatrixBatchMut, Operand,
-    Precision, bf16, f16,
+    Bias, BiasAlong, DeviceData, Element, Gemm, GroupEnds, GroupRows, Operand, Precision, bf16, f16,
 };
 
 use crate::array::{Array, Shaped};
@@ -166,6 +165,10 @@ impl Product<'_> {
                 None => None,
             },
         };
+        // No tensor has an extent of 0.
+        if self.c.rank() == 3 && self.c.shape().contains(&0) {
+            return Ok(());
+        }
         for_types!(
             operation,
             self.a.data_type,
@@ -220,16 +223,25 @@ fn described<'a, T: Element<D>, D: DeviceData>(
     context: &'static Context,
 ) -> cutlet::Result<Gemm<'a, T, D>> {
     let Matrices { a, b, c, residual } = matrices;
-    let (count, to) = match product.c.rank() {
-        2 => (1, MatrixBatchMut::from(c.of_mut::<D>(product.c, context)?)),
-        _ => (
-            product.c.shape()[0],
-            c.batch_of_mut::<D>(product.c, context)?,
-        ),
+    let gemm = match (product.b.rank(), product.c.rank()) {
+        (2, 2) => {
+            let to = c.of_mut::<D>(product.c, context)?;
+            let a = a.of::<T>(product.a, context)?;
+            Gemm::new(a, b.of::<T>(product.b, context)?, to)
+        }
+        (_, 2) => {
+            let to = c.of_mut::<D>(product.c, context)?;
+            let a = a.of::<T>(product.a, context)?;
+            Gemm::new(a, b.batch_of::<T>(product.b, 1, context)?, to)
+        }
+        _ => {
+            let count = product.c.shape()[0];
+            let to = c.batch_of_mut::<D>(product.c, context)?;
+            let a = a.batch_of::<T>(product.a, count, context)?;
+            Gemm::new(a, b.batch_of::<T>(product.b, count, context)?, to)
+        }
     };
-    let a = a.batch_of::<T>(product.a, count, context)?;
-    let b = b.batch_of::<T>(product.b, count, context)?;
-    let mut gemm = Gemm::new(a, b, to).precision(product.precision);
+    let mut gemm = gemm.precision(product.precision);
     if let Some((bias, along)) = product.bias {
         let elements = bias.memory::<D>(context)?;
         gemm = gemm.bias(match along {
