@@ -13,7 +13,9 @@ is: ``composition("Sw<3,4,3>", Layout((8, 64), (64, 1)))``. An operation that ha
 
 from __future__ import annotations
 
-from typing import Any, Tuple, Union
+TYPE_CHECKING = False  # As in `typing`, whose import takes longer than all else here.
+if TYPE_CHECKING:
+    from typing import Any, Tuple, Union
 
 from ._cutlet import Layout, LayoutError, call, evaluate, explain, signatures
 

@@ -58,6 +58,8 @@ impl Dimensions {
             shape: [1; MAX_RANK],
             strides: [0; MAX_RANK],
         };
+        // Without elements, strides say nothing. NumPy has 0 for them.
+        let strides = strides.filter(|_| !shape.contains(&0));
         let mut behind = 1usize;
         for nth in (0..rank).rev() {
             let Ok(extent) = usize::try_from(shape[nth]) else {
@@ -76,7 +78,7 @@ impl Dimensions {
                 };
                 dimensions.strides[nth] = stride;
             }
-            behind = behind.saturating_mul(extent);
+            behind = behind.saturating_mul(extent.max(1));
         }
         Ok(dimensions)
     }

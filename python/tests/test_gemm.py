@@ -197,6 +197,13 @@ def test_a_batch_in_an_output_of_other_strides(array):
         cutlet.gemm_batched(a, b[:2])
 
 
+def test_batches_without_products():
+    a, b = numpy.zeros((0, 2, 3), "float32"), numpy.zeros((0, 3, 4), "float32")
+    assert cutlet.gemm_batched(a, b).shape == (0, 2, 4)
+    a, b = numpy.zeros((5, 0, 3), "float32"), numpy.zeros((3, 4), "float32")
+    assert cutlet.gemm_batched(a, b).shape == (5, 0, 4)
+
+
 def test_groups_of_rows(array):
     a, b = array(9, 6), array(3, 6, 4)
     ends = numpy.array([2, 2, 9], "int32")
