@@ -25,6 +25,7 @@ mod package;
 mod playground;
 mod process;
 mod ptx;
+mod python;
 mod release;
 mod rust_releases;
 mod rust_std;
@@ -60,6 +61,8 @@ usage: cargo xtask <task>
   ptx --record  writes xtask/barriers.txt, after someone has looked at the kernels' barriers
   nightly       what takes longer: assembles for all GPUs, compiles the kernels for f16 and compares them with those made
                 of bf16's text, runs `arm`, and judges the fit of the choice of a kernel
+  python        builds the wheel of the Python package, installs it into a fresh virtual environment and runs its tests
+                there; needs python3 with pip, which fetches maturin, NumPy and pytest
   arm           runs the tests of the CPU backend and a GEMM on 64-bit Arm, which qemu emulates; installs qemu on Debian
   miri          runs the tests of layouts, and those of the host without kernels, under Miri; needs a nightly toolchain
   tsan          runs the host's tests of several threads under ThreadSanitizer; needs a nightly toolchain
@@ -91,6 +94,7 @@ fn main() -> ExitCode {
         ["playground"] => playground::run(),
         ["book"] => book::run(),
         ["cuda-toolkit"] => cuda_toolkit::run(),
+        ["python"] => python::run(),
         ["arm"] => arm::run(),
         ["miri"] => sanitizers::miri(),
         ["tsan"] => sanitizers::tsan(),

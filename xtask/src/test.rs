@@ -22,7 +22,7 @@ pub fn run() -> Outcome {
 }
 
 fn run_all(count: &mut Count) -> Outcome {
-    // No package of the workspace turns on these features.
+    // No published package of the workspace turns on these features.
     run_and_read(
         &mut cargo("test --workspace --features cutlet/dlpack --no-fail-fast"),
         |line| count.add(line),

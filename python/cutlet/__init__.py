@@ -1,0 +1,60 @@
+"""GEMM, contractions, gathers and CuTe layouts on arrays of PyTorch, CuPy, JAX and NumPy.
+
+Arrays are used in place: by DLPack, by ``__cuda_array_interface__`` or by NumPy's ``__array_interface__``. Work on a
+GPU is enqueued in the current stream of the arrays' framework, or in the stream that is passed. The same kernels run on
+arrays of the CPU, which finds bugs and is slow.
+
+>>> import numpy, cutlet
+>>> a, b = numpy.ones((2, 3), "float32"), numpy.ones((3, 4), "float32")
+>>> cutlet.gemm(a, b)
+array([[3., 3., 3., 3.],
+       [3., 3., 3., 3.]], dtype=float32)
+>>> print(cutlet.Layout("(4,6):(6,1)") @ cutlet.Layout("(2,2):(1,2)"))
+(2,2):(6,12)
+
+"""
+
+from ._cutlet import (
+    Layout,
+    LayoutError,
+    __version__,
+    check,
+    contract,
+    embedding_bag,
+    gather,
+    gemm,
+    gemm_batched,
+    grouped_gemm,
+    install_tuning,
+    moe,
+    permute,
+    scatter,
+    scatter_add,
+    silu_mul,
+    swiglu,
+    top_k,
+)
+from ._doctor import doctor
+from . import layouts
+
+__all__ = [
+    "Layout",
+    "LayoutError",
+    "check",
+    "contract",
+    "doctor",
+    "embedding_bag",
+    "gather",
+    "gemm",
+    "gemm_batched",
+    "grouped_gemm",
+    "install_tuning",
+    "layouts",
+    "moe",
+    "permute",
+    "scatter",
+    "scatter_add",
+    "silu_mul",
+    "swiglu",
+    "top_k",
+]

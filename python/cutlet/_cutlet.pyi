@@ -1,0 +1,174 @@
+import os
+from typing import Any, Iterator, List, Literal, Optional, Protocol, Sequence, Tuple, TypeVar, Union
+
+__version__: str
+
+class _Array(Protocol):
+    """An array with `__dlpack__`, `__cuda_array_interface__` or `__array_interface__`."""
+
+_A = TypeVar("_A")
+_Stream = Any
+_Dtype = Any
+_Activation = Literal["relu", "gelu", "silu", "swiglu"]
+_Precision = Literal["exact", "tf32", "3xtf32"]
+_OutOfRange = Literal["error", "deferred", "clamp", "skip"]
+_IntTuple = Union[int, Tuple["_IntTuple", ...]]
+_Coordinate = Union[int, None, Tuple["_Coordinate", ...]]
+_Tiler = Union[int, str, "Layout", Sequence["_Tiler"]]
+
+def gemm(
+    a: _A,
+    b: Any,
+    *,
+    out: Optional[_A] = None,
+    alpha: float = 1.0,
+    beta: Optional[float] = None,
+    bias: Optional[Any] = None,
+    bias_along: Literal["columns", "rows"] = "columns",
+    residual: Optional[Any] = None,
+    activation: Optional[_Activation] = None,
+    precision: Optional[_Precision] = None,
+    dtype: Optional[_Dtype] = None,
+    stream: Optional[_Stream] = None,
+) -> _A: ...
+def gemm_batched(
+    a: _A,
+    b: Any,
+    *,
+    out: Optional[_A] = None,
+    alpha: float = 1.0,
+    beta: Optional[float] = None,
+    bias: Optional[Any] = None,
+    bias_along: Literal["columns", "rows"] = "columns",
+    activation: Optional[_Activation] = None,
+    precision: Optional[_Precision] = None,
+    dtype: Optional[_Dtype] = None,
+    stream: Optional[_Stream] = None,
+) -> _A: ...
+def grouped_gemm(
+    a: _A,
+    b: Any,
+    *,
+    ends: Optional[Any] = None,
+    rows: Optional[Any] = None,
+    out: Optional[_A] = None,
+    alpha: float = 1.0,
+    beta: Optional[float] = None,
+    activation: Optional[_Activation] = None,
+    precision: Optional[_Precision] = None,
+    dtype: Optional[_Dtype] = None,
+    stream: Optional[_Stream] = None,
+) -> _A: ...
+def contract(
+    notation: str,
+    a: _A,
+    b: Any,
+    *,
+    out: Optional[_A] = None,
+    alpha: float = 1.0,
+    beta: Optional[float] = None,
+    precision: Optional[_Precision] = None,
+    dtype: Optional[_Dtype] = None,
+    stream: Optional[_Stream] = None,
+) -> _A: ...
+def permute(
+    source: _A, axes: Optional[Sequence[int]] = None, *, out: Optional[_A] = None, stream: Optional[_Stream] = None
+) -> _A: ...
+def gather(
+    table: _A,
+    indices: Any,
+    *,
+    out: Optional[_A] = None,
+    out_of_range: _OutOfRange = "error",
+    stream: Optional[_Stream] = None,
+) -> _A: ...
+def scatter(
+    source: Any, indices: Any, table: _A, *, out_of_range: _OutOfRange = "error", stream: Optional[_Stream] = None
+) -> _A: ...
+def scatter_add(
+    source: Any,
+    indices: Any,
+    table: _A,
+    *,
+    ordered: bool = False,
+    out_of_range: _OutOfRange = "error",
+    stream: Optional[_Stream] = None,
+) -> _A: ...
+def embedding_bag(
+    table: _A,
+    indices: Any,
+    *,
+    offsets: Optional[Any] = None,
+    weights: Optional[Any] = None,
+    pooling: Literal["sum", "mean", "max"] = "sum",
+    out: Optional[_A] = None,
+    out_of_range: _OutOfRange = "error",
+    stream: Optional[_Stream] = None,
+) -> _A: ...
+def check(array: Any, *, stream: Optional[_Stream] = None) -> None: ...
+def swiglu(source: _A, *, out: Optional[_A] = None, stream: Optional[_Stream] = None) -> _A: ...
+def silu_mul(gates: _A, ups: Any, *, out: Optional[_A] = None, stream: Optional[_Stream] = None) -> _A: ...
+def top_k(
+    logits: _A,
+    k: int,
+    *,
+    normalised: bool = True,
+    choices: Optional[_A] = None,
+    weights: Optional[_A] = None,
+    stream: Optional[_Stream] = None,
+) -> Tuple[_A, _A]: ...
+def moe(
+    tokens: _A,
+    router: Any,
+    gates_and_ups: Any,
+    down: Any,
+    k: int,
+    *,
+    normalised: bool = True,
+    out: Optional[_A] = None,
+    stream: Optional[_Stream] = None,
+) -> _A: ...
+def install_tuning(path: Union[str, "os.PathLike[str]"]) -> None: ...
+def report() -> str: ...
+
+class LayoutError(ValueError): ...
+
+class Layout:
+    def __new__(
+        cls, shape: Union[_IntTuple, str, "Layout"], stride: Optional[Union[_IntTuple, str]] = None
+    ) -> Layout: ...
+    @property
+    def shape(self) -> _IntTuple: ...
+    @property
+    def stride(self) -> _IntTuple: ...
+    def size(self) -> int: ...
+    def cosize(self) -> int: ...
+    def depth(self) -> int: ...
+    def rank(self) -> int: ...
+    def __len__(self) -> int: ...
+    def __iter__(self) -> Iterator[Layout]: ...
+    def __call__(self, *coordinate: _Coordinate) -> Any: ...
+    def __getitem__(self, modes: Union[int, slice]) -> Layout: ...
+    def __matmul__(self, right: _Tiler) -> Layout: ...
+    def __rmatmul__(self, left: _Tiler) -> Layout: ...
+    def __hash__(self) -> int: ...
+    def table(self) -> str: ...
+    def latex(self) -> str: ...
+    def svg(
+        self,
+        *,
+        color: Optional[Literal["index", "row", "column", "bank"]] = None,
+        bits: int = 32,
+        tiler: Optional[_Tiler] = None,
+    ) -> str: ...
+    def thread_values(self, tile: Optional[_IntTuple] = None, *, by_value: bool = False) -> str: ...
+    def bank_conflicts(self, bits: int) -> str: ...
+    def coalescing(self, bits: int) -> str: ...
+    def bijective(self) -> str: ...
+    def explain(self) -> str: ...
+    def _repr_svg_(self) -> str: ...
+
+def evaluate(expression: str) -> Any: ...
+def call(function: str, *arguments: Any) -> Any: ...
+def explain(expression: str) -> str: ...
+def signatures() -> List[Tuple[str, str]]: ...

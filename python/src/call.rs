@@ -1,0 +1,275 @@
+//! A call of a function: its arrays, where they are, and the stream in which its work is enqueued.
+
+use std::ops::Deref;
+
+use cutlet::dlpack::dlpark::ffi::DLTensor;
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::array::{
+    Array, Capsule, Dimensions, Exchange, Interface, cuda_interface, dlpack_device, dlpack_stream,
+    numpy_interface, place_of,
+};
+use crate::data_type::DataType;
+use crate::error::{Result, wrong_type, wrong_value};
+use crate::output;
+use crate::stream::{self, Context, CurrentContext, Place};
+
+/// A call. Its first array says where it runs, and in whose stream.
+pub struct Call<'py> {
+    py: Python<'py>,
+    /// The function's name.
+    pub operation: &'static str,
+    /// The argument `stream`.
+    asked: Option<Bound<'py, PyAny>>,
+    /// The name of the first array, and its stream.
+    first: Option<(&'static str, &'static Context)>,
+    /// Makes the GPU current again that was so before the call.
+    _current: Option<CurrentContext>,
+}
+
+/// An array that was passed. What `__dlpack__` returned is given back when it is dropped.
+pub struct Argument {
+    array: Array,
+    owner: Option<Capsule>,
+}
+
+impl Deref for Argument {
+    type Target = Array;
+
+    fn deref(&self) -> &Array {
+        &self.array
+    }
+}
+
+impl From<Array> for Argument {
+    fn from(array: Array) -> Self {
+        Argument { array, owner: None }
+    }
+}
+
+impl<'py> Call<'py> {
+    pub fn new(
+        py: Python<'py>,
+        operation: &'static str,
+        stream: Option<&Bound<'py, PyAny>>,
+    ) -> Call<'py> {
+        Call {
+            py,
+            operation,
+            asked: stream.cloned(),
+            first: None,
+            _current: None,
+        }
+    }
+
+    /// An array to read.
+    ///
+    /// # Errors
+    /// If it is no array, is elsewhere than the first one, or has an element type or strides that no kernel takes.
+    pub fn read(&mut self, name: &'static str, array: &Bound<'py, PyAny>) -> Result<Argument> {
+        if let Some(exchange) = Exchange::of(array) {
+            let tensor = exchange.describe(array)?;
+            let place = place_of(name, tensor.device.device_type, tensor.device.device_id)?;
+            let py = self.py;
+            self.settle(name, place, |gpu| Ok(exchange.current_stream(py, gpu)?))?;
+            // SAFETY: the description is the framework's, of an array that the caller keeps.
+            return Ok(unsafe { described(name, &tensor, false)? }.into());
+        }
+        if array.hasattr(intern!(self.py, "__dlpack__"))? {
+            return self.read_dlpack(name, array);
+        }
+        if let Some(interface) = cuda_interface(array) {
+            return self.read_on_gpu(name, array, &interface);
+        }
+        if let Some(interface) = numpy_interface(array) {
+            self.settle(name, Place::Cpu, |_| Ok(0))?;
+            return Ok(interface.array(name, array)?.into());
+        }
+        Err(PyTypeError::new_err(format!(
+            "{}: {name} is a {}; give an array with `__dlpack__`, `__cuda_array_interface__` or `__array_interface__`",
+            self.operation,
+            array.get_type()
+        ))
+        .into())
+    }
+
+    /// An array with `__dlpack__`. NumPy refuses it for types that it does not have, and older versions for arrays
+    /// that are read-only. PyTorch refuses it for tensors whose gradient is recorded.
+    fn read_dlpack(&mut self, name: &'static str, array: &Bound<'py, PyAny>) -> Result<Argument> {
+        let place = dlpack_device(name, array)?;
+        let context = self.settle(name, place, |gpu| stream::current_stream(array, gpu))?;
+        let consumer = match place {
+            Place::Cpu => None,
+            Place::Gpu(_) => Some(dlpack_stream(context.handle)),
+        };
+        let refused = match Capsule::of(array, consumer) {
+            Ok(capsule) => {
+                let is_read_only = capsule.is_read_only();
+                // SAFETY: the capsule has the description of an array.
+                let array = unsafe { described(name, capsule.tensor(), is_read_only)? };
+                return Ok(Argument {
+                    array,
+                    owner: Some(capsule),
+                });
+            }
+            Err(error) => error,
+        };
+        let interface = match place {
+            Place::Cpu => numpy_interface(array),
+            Place::Gpu(_) => cuda_interface(array),
+        };
+        match interface {
+            Some(interface) => Ok(interface.array(name, array)?.into()),
+            None => match array.call_method0(intern!(self.py, "detach")) {
+                Ok(detached) if !detached.is(array) => self.read_dlpack(name, &detached),
+                _ => Err(refused.into()),
+            },
+        }
+    }
+
+    /// An array of a GPU that tells its address, but neither its GPU nor how to wait for it. It is taken for one of
+    /// the GPU of the other arrays, or of GPU 0.
+    fn read_on_gpu(
+        &mut self,
+        name: &'static str,
+        array: &Bound<'py, PyAny>,
+        interface: &Interface<'_>,
+    ) -> Result<Argument> {
+        let place = match self.first {
+            Some((_, context)) if context.place != Place::Cpu => context.place,
+            _ => Place::Gpu(0),
+        };
+        let ready_in = interface.stream().map_or(0, stream::default_is_0);
+        let context = self.settle(name, place, |_| Ok(ready_in))?;
+        if context.handle != ready_in {
+            let theirs = stream::context(place, ready_in)?;
+            context.stream.wait_for(&theirs.stream)?;
+        }
+        Ok(interface.array(name, array)?.into())
+    }
+
+    /// An array to write.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), and if its owner forbids writes.
+    pub fn write(&mut self, name: &'static str, array: &Bound<'py, PyAny>) -> Result<Argument> {
+        let found = self.read(name, array)?;
+        // JAX's arrays are immutable, and their capsules do not say so.
+        let is_of_jax = found.owner.is_some() && stream::framework(array)? == "jaxlib";
+        match found.is_read_only || is_of_jax {
+            true => wrong_value(format!(
+                "{}: {name} is read-only; give an array that may be written",
+                self.operation
+            )),
+            false => Ok(found),
+        }
+    }
+
+    /// An array that the framework of `like` makes in the call's stream, of its type unless another is asked for. Its
+    /// elements are not set.
+    ///
+    /// # Errors
+    /// If the framework has no arrays that may be written.
+    pub fn empty(
+        &self,
+        like: &Bound<'py, PyAny>,
+        shape: &[usize],
+        data_type: Option<DataType>,
+    ) -> Result<Bound<'py, PyAny>> {
+        let stream = match (&self.asked, self.first) {
+            (Some(_), Some((_, context))) if context.place != Place::Cpu => Some(context.handle),
+            _ => None,
+        };
+        output::empty(self.operation, like, shape, data_type, stream)
+    }
+
+    /// The stream of the call's arrays.
+    ///
+    /// # Panics
+    /// If no array was read.
+    pub fn context(&self) -> &'static Context {
+        self.first.expect("a call reads its arrays first").1
+    }
+
+    /// Does the call's work. Other threads of Python run meanwhile on the CPU, where work takes long, and if it `waits`.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub fn run<R: Send>(
+        &self,
+        waits: bool,
+        work: impl FnOnce() -> cutlet::Result<R> + Send,
+    ) -> Result<R> {
+        let result = match waits || self.context().place == Place::Cpu {
+            true => self.py.detach(work),
+            false => work(),
+        };
+        Ok(result?)
+    }
+
+    /// The call's stream: the one that was asked for, or else the current one of the first array.
+    fn settle(
+        &mut self,
+        name: &'static str,
+        place: Place,
+        current: impl FnOnce(i32) -> Result<usize>,
+    ) -> Result<&'static Context> {
+        if let Some((first, context)) = self.first {
+            return match context.place == place {
+                true => Ok(context),
+                false => wrong_value(format!(
+                    "{}: {name} is on {place}, and {first} is on {}; move one of them",
+                    self.operation, context.place
+                )),
+            };
+        }
+        let handle = match (place, &self.asked) {
+            (Place::Cpu, None) => 0,
+            (Place::Cpu, Some(_)) => {
+                return wrong_value(format!(
+                    "{}: stream was given, and {name} is on the CPU, which has none; leave it out",
+                    self.operation
+                ));
+            }
+            (Place::Gpu(_), Some(stream)) => stream::handle_of(stream)?,
+            (Place::Gpu(gpu), None) => current(gpu)?,
+        };
+        if place != Place::Cpu {
+            self._current = CurrentContext::now();
+        }
+        let context = stream::context(place, handle)?;
+        self.first = Some((name, context));
+        Ok(context)
+    }
+}
+
+/// The array of a description.
+///
+/// # Safety
+/// The description is of an array that the caller keeps.
+unsafe fn described(name: &'static str, tensor: &DLTensor, is_read_only: bool) -> Result<Array> {
+    let Some(data_type) = DataType::of_dlpack(tensor.dtype) else {
+        let found = tensor.dtype;
+        return wrong_type(format!(
+            "{name} has elements of {} bits of DLPack's type code {} in vectors of {}, which no kernel takes; convert it",
+            found.bits, found.code.0, found.lanes
+        ));
+    };
+    let rank = usize::try_from(tensor.ndim).unwrap_or(0);
+    let of = |numbers: *const i64| match rank == 0 || numbers.is_null() {
+        true => None,
+        // SAFETY: the description has an extent for each dimension, and a stride if there are any.
+        false => Some(unsafe { std::slice::from_raw_parts(numbers, rank) }),
+    };
+    let (shape, strides) = (of(tensor.shape), of(tensor.strides));
+    let dimensions = Dimensions::new(name, shape.unwrap_or_default(), strides)?;
+    // The CPU backend makes pointers of addresses.
+    let data = tensor.data.expose_provenance() as u64;
+    let address = match data {
+        0 => 0,
+        data => data.wrapping_add(tensor.byte_offset),
+    };
+    Array::new(name, data_type, is_read_only, address, dimensions)
+}

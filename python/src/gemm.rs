@@ -1,0 +1,219 @@
+//! `gemm` and `gemm_batched`.
+
+use cutlet::BiasAlong;
+use pyo3::prelude::*;
+
+use crate::array::{Array, tuple};
+use crate::call::Call;
+use crate::error::{Result, wrong_value};
+use crate::options::{self, Follows};
+use crate::product::{Product, Sizes, type_of_product};
+
+/// The product of two matrices: `activation(alpha * a @ b + beta * residual + bias)`.
+///
+/// Arguments:
+///     a: (m, k), and b: (k, n), of one type. Each has one stride of 1, and another one of any length.
+///     out: (m, n). Without it, the framework of `a` makes one of the type `dtype`, or else of `a`'s; of int8, int32.
+///     alpha, beta: Factors. With a `beta` and without a `residual`, `out` as it was is added. With a residual, `beta`
+///         is 1 unless it is given.
+///     bias: (n,), or (m,) with `bias_along="rows"`, of `out`'s type.
+///     residual: (m, n), of `out`'s type.
+///     activation: "relu", "gelu", "silu", or "swiglu": columns of b are gates and ups by turns, and out is (m, n / 2).
+///     precision: "exact", "tf32" or "3xtf32", for float32.
+///     stream: A stream of PyTorch or CuPy or a handle. Without it, the current stream of `a`'s framework.
+///
+/// Types are float32, bfloat16 and float16 into one another, float64 into float64, and int8 into int32.
+///
+/// Returns:
+///     `out`.
+///
+/// Raises:
+///     TypeError: An argument is no array, or there are no products of its type.
+///     ValueError: Shapes or strides do not fit, arrays are on different devices, or `out` overlaps an operand or is
+///         read-only. Nothing is written.
+#[pyfunction]
+#[pyo3(signature = (a, b, *, out=None, alpha=1.0, beta=None, bias=None, bias_along="columns", residual=None,
+    activation=None, precision=None, dtype=None, stream=None))]
+#[allow(clippy::too_many_arguments, reason = "Python passes them by name")]
+pub fn gemm<'py>(
+    py: Python<'py>,
+    a: &Bound<'py, PyAny>,
+    b: &Bound<'py, PyAny>,
+    out: Option<&Bound<'py, PyAny>>,
+    alpha: f64,
+    beta: Option<f64>,
+    bias: Option<&Bound<'py, PyAny>>,
+    bias_along: &str,
+    residual: Option<&Bound<'py, PyAny>>,
+    activation: Option<&str>,
+    precision: Option<&str>,
+    dtype: Option<&Bound<'py, PyAny>>,
+    stream: Option<&Bound<'py, PyAny>>,
+) -> Result<Bound<'py, PyAny>> {
+    let mut call = Call::new(py, "gemm", stream);
+    let (from_a, from_b) = (call.read("a", a)?, call.read("b", b)?);
+    from_a.expect_rank("gemm", 2)?;
+    from_b.expect_rank("gemm", 2)?;
+    let follows = options::activation("gemm", activation)?;
+    let residual = match residual {
+        Some(residual) => Some(call.read("residual", residual)?),
+        None => None,
+    };
+    let bias = match bias {
+        Some(bias) => Some((call.read("bias", bias)?, along(bias_along)?)),
+        None => None,
+    };
+    let out = match out {
+        Some(out) => out.clone(),
+        None => {
+            beta_needs_out("gemm", beta.filter(|_| residual.is_none()))?;
+            let shape = [from_a.shape()[0], columns(&from_b, follows)];
+            made(&call, a, &from_a, dtype, &shape)?
+        }
+    };
+    let to_c = call.write("out", &out)?;
+    to_c.expect_rank("gemm", 2)?;
+    let product = Product {
+        a: &from_a,
+        b: &from_b,
+        c: &to_c,
+        alpha,
+        beta,
+        bias: bias.as_ref().map(|(bias, along)| (&**bias, *along)),
+        residual: residual.as_deref(),
+        follows,
+        precision: options::precision("gemm", precision)?,
+        sizes: Sizes::None,
+    };
+    product.run(&call)?;
+    Ok(out)
+}
+
+/// Products of matrices of a batch: `activation(alpha * a[i] @ b[i] + beta * out[i] + bias)`.
+///
+/// Arguments:
+///     a: (count, m, k), and b: (count, k, n), of one type. One of them may be a matrix, which is multiplied with each
+///         of the others.
+///     out: (count, m, n), of any strides of which one of the last two is 1.
+///     Others as in `gemm`.
+///
+/// Returns:
+///     `out`.
+///
+/// Raises:
+///     TypeError, ValueError: As `gemm`.
+#[pyfunction]
+#[pyo3(signature = (a, b, *, out=None, alpha=1.0, beta=None, bias=None, bias_along="columns", activation=None,
+    precision=None, dtype=None, stream=None))]
+#[allow(clippy::too_many_arguments, reason = "Python passes them by name")]
+pub fn gemm_batched<'py>(
+    py: Python<'py>,
+    a: &Bound<'py, PyAny>,
+    b: &Bound<'py, PyAny>,
+    out: Option<&Bound<'py, PyAny>>,
+    alpha: f64,
+    beta: Option<f64>,
+    bias: Option<&Bound<'py, PyAny>>,
+    bias_along: &str,
+    activation: Option<&str>,
+    precision: Option<&str>,
+    dtype: Option<&Bound<'py, PyAny>>,
+    stream: Option<&Bound<'py, PyAny>>,
+) -> Result<Bound<'py, PyAny>> {
+    let mut call = Call::new(py, "gemm_batched", stream);
+    let (from_a, from_b) = (call.read("a", a)?, call.read("b", b)?);
+    let count = batch(&from_a, &from_b)?;
+    let follows = options::activation("gemm_batched", activation)?;
+    let bias = match bias {
+        Some(bias) => Some((call.read("bias", bias)?, along(bias_along)?)),
+        None => None,
+    };
+    let out = match out {
+        Some(out) => out.clone(),
+        None => {
+            beta_needs_out("gemm_batched", beta)?;
+            let rows = from_a.shape()[from_a.rank() - 2];
+            let shape = [count, rows, columns(&from_b, follows)];
+            made(&call, a, &from_a, dtype, &shape)?
+        }
+    };
+    let to_c = call.write("out", &out)?;
+    to_c.expect_rank("gemm_batched", 3)?;
+    let product = Product {
+        a: &from_a,
+        b: &from_b,
+        c: &to_c,
+        alpha,
+        beta,
+        bias: bias.as_ref().map(|(bias, along)| (&**bias, *along)),
+        residual: None,
+        follows,
+        precision: options::precision("gemm_batched", precision)?,
+        sizes: Sizes::None,
+    };
+    product.run(&call)?;
+    Ok(out)
+}
+
+/// The columns of C.
+pub fn columns(b: &Array, follows: Follows) -> usize {
+    let columns = b.shape()[b.rank() - 1];
+    match follows {
+        Follows::SwiGlu => columns / 2,
+        Follows::Nothing | Follows::Activation(_) => columns,
+    }
+}
+
+/// Without an output, there is nothing that beta multiplies.
+pub fn beta_needs_out(operation: &str, beta: Option<f64>) -> Result<()> {
+    match beta {
+        Some(beta) if beta != 0.0 => wrong_value(format!(
+            "{operation}: beta is {beta}, and there is no out that it multiplies; pass out"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// An output that the framework of `a` makes, of the type `dtype` or of that of products of `a`.
+pub fn made<'py>(
+    call: &Call<'py>,
+    a: &Bound<'py, PyAny>,
+    from_a: &Array,
+    dtype: Option<&Bound<'py, PyAny>>,
+    shape: &[usize],
+) -> Result<Bound<'py, PyAny>> {
+    let data_type = match dtype {
+        Some(asked) => options::data_type(call.operation, asked)?,
+        None => type_of_product(from_a.data_type),
+    };
+    call.empty(
+        a,
+        shape,
+        Some(data_type).filter(|it| *it != from_a.data_type),
+    )
+}
+
+/// Reads the argument `bias_along`.
+fn along(word: &str) -> Result<BiasAlong> {
+    match word {
+        "columns" => Ok(BiasAlong::Columns),
+        "rows" => Ok(BiasAlong::Rows),
+        other => wrong_value(format!(
+            "gemm: bias_along is \"{other}\"; give columns, for an element for each column, or rows"
+        )),
+    }
+}
+
+/// How many products a batch has. A matrix is multiplied with each matrix of the other operand.
+fn batch(a: &Array, b: &Array) -> Result<usize> {
+    match (a.rank(), b.rank(), a.shape(), b.shape()) {
+        (3, 3, [of_a, ..], [of_b, ..]) if of_a == of_b => Ok(*of_a),
+        (3, 2, [count, ..], _) | (2, 3, _, [count, ..]) => Ok(*count),
+        _ => wrong_value(format!(
+            "gemm_batched: a is {} and b is {}; give batches (count, rows, columns) of the same length, or a matrix and \
+             a batch",
+            tuple(a.shape()),
+            tuple(b.shape())
+        )),
+    }
+}

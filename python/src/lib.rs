@@ -1,0 +1,57 @@
+//! The extension module of the Python package `cutlet`.
+//!
+//! A function of the module reads its arrays in place (`array`), finds the caller's stream (`stream`), and calls
+//! the function of the same name of the library. Code in Python runs only where a framework makes an output.
+
+mod array;
+mod call;
+mod contract;
+mod data_type;
+mod doctor;
+mod error;
+mod gemm;
+mod grouped_gemm;
+mod layout;
+mod moe;
+mod options;
+mod output;
+mod permute;
+mod product;
+mod rows;
+mod stream;
+mod swiglu;
+mod tuning;
+
+use pyo3::prelude::*;
+
+/// The functions of `cutlet`.
+#[pymodule]
+mod _cutlet {
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
+    #[pymodule_export]
+    use crate::contract::contract;
+    #[pymodule_export]
+    use crate::doctor::report;
+    #[pymodule_export]
+    use crate::gemm::{gemm, gemm_batched};
+    #[pymodule_export]
+    use crate::grouped_gemm::grouped_gemm;
+    #[pymodule_export]
+    use crate::layout::{Layout, LayoutError, call, evaluate, explain, signatures};
+    #[pymodule_export]
+    use crate::moe::{moe, top_k};
+    #[pymodule_export]
+    use crate::permute::permute;
+    #[pymodule_export]
+    use crate::rows::{check, embedding_bag, gather, scatter, scatter_add};
+    #[pymodule_export]
+    use crate::swiglu::{silu_mul, swiglu};
+    #[pymodule_export]
+    use crate::tuning::install_tuning;
+}

@@ -1,0 +1,260 @@
+//! Products of matrices, of batches and of groups: from arrays to the library's [`Gemm`].
+
+use cutlet::{
+    Bias, BiasAlong, DeviceData, Element, Gemm, GroupEnds, GroupRows, Operand, Precision, bf16, f16,
+};
+
+use crate::array::{Array, Shaped};
+use crate::call::Call;
+use crate::data_type::DataType;
+use crate::error::{Result, wrong_type, wrong_value};
+use crate::options::Follows;
+use crate::stream::Context;
+
+/// A product and what is fused with it.
+pub struct Product<'a> {
+    pub a: &'a Array,
+    pub b: &'a Array,
+    pub c: &'a Array,
+    pub alpha: f64,
+    pub beta: Option<f64>,
+    pub bias: Option<(&'a Array, BiasAlong)>,
+    pub residual: Option<&'a Array>,
+    pub follows: Follows,
+    pub precision: Precision,
+    pub sizes: Sizes<'a>,
+}
+
+/// The rows of groups.
+#[derive(Clone, Copy)]
+pub enum Sizes<'a> {
+    /// There are no groups.
+    None,
+    /// Where groups end.
+    Ends(&'a Array),
+    /// How many rows each has.
+    Rows(&'a Array),
+}
+
+/// The matrices of a product.
+#[derive(Clone, Copy)]
+struct Matrices {
+    a: Shaped,
+    b: Shaped,
+    c: Shaped,
+    residual: Option<Shaped>,
+}
+
+/// The element type of a product's C if none is asked for.
+pub fn type_of_product(of_a: DataType) -> DataType {
+    match of_a {
+        DataType::I8 => DataType::I32,
+        other => other,
+    }
+}
+
+/// Calls a function with the types of A and B, and of C.
+macro_rules! for_types {
+    ($operation:expr, $a:expr, $c:expr, $function:ident($($argument:expr),*)) => {{
+        use $crate::data_type::DataType::{Bf16, F16, F32, F64, I8, I32};
+        match ($a, $c) {
+            (F32, F32) => $function::<f32, f32>($($argument),*),
+            (F32, Bf16) => $function::<f32, cutlet::bf16>($($argument),*),
+            (F32, F16) => $function::<f32, cutlet::f16>($($argument),*),
+            (Bf16, Bf16) => $function::<cutlet::bf16, cutlet::bf16>($($argument),*),
+            (Bf16, F16) => $function::<cutlet::bf16, cutlet::f16>($($argument),*),
+            (Bf16, F32) => $function::<cutlet::bf16, f32>($($argument),*),
+            (F16, F16) => $function::<cutlet::f16, cutlet::f16>($($argument),*),
+            (F16, Bf16) => $function::<cutlet::f16, cutlet::bf16>($($argument),*),
+            (F16, F32) => $function::<cutlet::f16, f32>($($argument),*),
+            (F64, F64) => $function::<f64, f64>($($argument),*),
+            (I8, I32) => $function::<i8, i32>($($argument),*),
+            (a, c) => $crate::product::no_product($operation, a, c),
+        }
+    }};
+}
+pub(crate) use for_types;
+
+/// The error for types that no kernel multiplies.
+pub fn no_product<T>(operation: &str, a: DataType, c: DataType) -> Result<T> {
+    wrong_type(format!(
+        "{operation}: a is {} and out is {}; there are products of float32, bfloat16 and float16 into one another, of \
+         float64 into float64, and of int8 into int32",
+        a.name(),
+        c.name()
+    ))
+}
+
+/// A number as a factor of a product.
+pub trait Number: Sized {
+    /// The number; an error if the type does not have it.
+    fn of(operation: &str, name: &str, number: f64) -> Result<Self>;
+}
+
+impl Number for f32 {
+    fn of(_: &str, _: &str, number: f64) -> Result<f32> {
+        Ok(number as f32)
+    }
+}
+
+impl Number for f64 {
+    fn of(_: &str, _: &str, number: f64) -> Result<f64> {
+        Ok(number)
+    }
+}
+
+impl Number for i32 {
+    fn of(operation: &str, name: &str, number: f64) -> Result<i32> {
+        let integer = number as i32;
+        match f64::from(integer) == number {
+            true => Ok(integer),
+            false => wrong_value(format!(
+                "{operation}: {name} is {number}, and factors of int8 products are integers of 32 bits"
+            )),
+        }
+    }
+}
+
+/// An element type of C, and whether a product of it can be gated.
+trait Gating: DeviceData {
+    fn gated<'a, T: Operand>(gemm: Gemm<'a, T, Self>) -> Option<Gemm<'a, T, Self>>;
+}
+
+macro_rules! gating {
+    ($($element:ty: |$gemm:ident| $gated:expr;)+) => {$(
+        impl Gating for $element {
+            fn gated<'a, T: Operand>($gemm: Gemm<'a, T, Self>) -> Option<Gemm<'a, T, Self>> {
+                $gated
+            }
+        }
+    )+};
+}
+gating! {
+    f32: |gemm| Some(gemm.swiglu());
+    bf16: |gemm| Some(gemm.swiglu());
+    f16: |gemm| Some(gemm.swiglu());
+    f64: |_gemm| None;
+    i32: |_gemm| None;
+}
+
+impl Product<'_> {
+    /// Enqueues the product.
+    ///
+    /// # Errors
+    /// If the arrays do not fit each other, or there are no kernels for them.
+    pub fn run(&self, call: &Call<'_>) -> Result<()> {
+        let operation = call.operation;
+        self.b.expect_type(operation, self.a.data_type)?;
+        let of_c = self.bias.map(|(bias, _)| bias).into_iter();
+        for array in of_c.chain(self.residual) {
+            array.expect_type(operation, self.c.data_type)?;
+        }
+        if let Some((bias, _)) = self.bias {
+            bias.expect_rank(operation, 1)?;
+            bias.expect_contiguous(operation)?;
+        }
+        let matrices = Matrices {
+            a: self.a.matrix(operation)?,
+            b: self.b.matrix(operation)?,
+            c: self.c.matrix(operation)?,
+            residual: match self.residual {
+                Some(residual) => {
+                    residual.expect_rank(operation, 2)?;
+                    Some(residual.matrix(operation)?)
+                }
+                None => None,
+            },
+        };
+        // No tensor has an extent of 0.
+        if self.c.rank() == 3 && self.c.shape().contains(&0) {
+            return Ok(());
+        }
+        for_types!(
+            operation,
+            self.a.data_type,
+            self.c.data_type,
+            enqueue(call, self, matrices)
+        )
+    }
+}
+
+fn enqueue<T, D>(call: &Call<'_>, product: &Product<'_>, matrices: Matrices) -> Result<()>
+where
+    T: Element<D> + Operand<Factor: Number>,
+    D: Gating,
+{
+    let operation = call.operation;
+    let alpha = T::Factor::of(operation, "alpha", product.alpha)?;
+    let beta = match product.beta {
+        Some(beta) => Some(T::Factor::of(operation, "beta", beta)?),
+        None => None,
+    };
+    if product.follows == Follows::SwiGlu && !has_gate(product.c.data_type) {
+        return wrong_type(format!(
+            "{operation}: activation is \"swiglu\", and out is {}; it is for float32, bfloat16 and float16",
+            product.c.data_type.name()
+        ));
+    }
+    let context = call.context();
+    call.run(false, || {
+        let mut gemm = described::<T, D>(product, matrices, context)?.alpha(alpha);
+        if let Some(beta) = beta {
+            gemm = gemm.beta(beta);
+        }
+        match product.follows {
+            Follows::Nothing => gemm.run(&context.stream),
+            Follows::Activation(activation) => gemm.activation(activation).run(&context.stream),
+            Follows::SwiGlu => match D::gated(gemm) {
+                Some(mut gemm) => gemm.run(&context.stream),
+                None => unreachable!("the type was looked at"),
+            },
+        }
+    })
+}
+
+fn has_gate(data_type: DataType) -> bool {
+    matches!(data_type, DataType::F32 | DataType::Bf16 | DataType::F16)
+}
+
+/// The library's description, without factors and without what follows.
+fn described<'a, T: Element<D>, D: DeviceData>(
+    product: &Product<'a>,
+    matrices: Matrices,
+    context: &'static Context,
+) -> cutlet::Result<Gemm<'a, T, D>> {
+    let Matrices { a, b, c, residual } = matrices;
+    let gemm = match (product.b.rank(), product.c.rank()) {
+        (2, 2) => {
+            let to = c.of_mut::<D>(product.c, context)?;
+            let a = a.of::<T>(product.a, context)?;
+            Gemm::new(a, b.of::<T>(product.b, context)?, to)
+        }
+        (_, 2) => {
+            let to = c.of_mut::<D>(product.c, context)?;
+            let a = a.of::<T>(product.a, context)?;
+            Gemm::new(a, b.batch_of::<T>(product.b, 1, context)?, to)
+        }
+        _ => {
+            let count = product.c.shape()[0];
+            let to = c.batch_of_mut::<D>(product.c, context)?;
+            let a = a.batch_of::<T>(product.a, count, context)?;
+            Gemm::new(a, b.batch_of::<T>(product.b, count, context)?, to)
+        }
+    };
+    let mut gemm = gemm.precision(product.precision);
+    if let Some((bias, along)) = product.bias {
+        let elements = bias.memory::<D>(context)?;
+        gemm = gemm.bias(match along {
+            BiasAlong::Rows => Bias::rows(elements),
+            BiasAlong::Columns => Bias::columns(elements),
+        });
+    }
+    if let (Some(array), Some(residual)) = (product.residual, residual) {
+        gemm = gemm.residual(residual.of::<D>(array, context)?);
+    }
+    Ok(match product.sizes {
+        Sizes::None => gemm,
+        Sizes::Ends(ends) => gemm.group_ends(GroupEnds::from(ends.memory::<i32>(context)?)),
+        Sizes::Rows(rows) => gemm.group_rows(GroupRows::from(rows.memory::<i32>(context)?)),
+    })
+}

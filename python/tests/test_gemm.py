@@ -1,0 +1,225 @@
+"""Products on the CPU backend, against NumPy."""
+
+import math
+
+import numpy
+import pytest
+
+import cutlet
+
+ml_dtypes = pytest.importorskip("ml_dtypes")
+
+BF16 = ml_dtypes.bfloat16
+TYPES = [
+    ("float32", "float32"),
+    ("float32", "float16"),
+    ("float16", "float16"),
+    ("float16", "float32"),
+    ("float64", "float64"),
+    ("int8", "int32"),
+    (BF16, BF16),
+    (BF16, "float32"),
+    ("float32", BF16),
+]
+
+
+def wide(a):
+    """The array in a type in which sums are exact."""
+    return a.astype("float64")
+
+
+@pytest.mark.parametrize(("of_a", "of_c"), TYPES)
+def test_every_type(array, of_a, of_c):
+    a, b = array(9, 17, dtype=of_a), array(17, 12, dtype=of_a)
+    c = cutlet.gemm(a, b, dtype=numpy.dtype(of_c).name)
+    assert c.dtype == numpy.dtype(of_c) and c.shape == (9, 12)
+    expected = (wide(a) @ wide(b)).astype(of_c)
+    numpy.testing.assert_array_equal(wide(c), wide(expected))
+
+
+def test_the_output_has_the_type_of_a(array):
+    assert cutlet.gemm(array(2, 3), array(3, 4)).dtype == numpy.float32
+    assert cutlet.gemm(array(2, 3, dtype="int8"), array(3, 4, dtype="int8")).dtype == numpy.int32
+
+
+@pytest.mark.parametrize("order_of_a", "CF")
+@pytest.mark.parametrize("order_of_b", "CF")
+@pytest.mark.parametrize("order_of_c", "CF")
+def test_every_order(array, order_of_a, order_of_b, order_of_c):
+    a = numpy.asarray(array(6, 10), order=order_of_a)
+    b = numpy.asarray(array(10, 7), order=order_of_b)
+    out = numpy.zeros((6, 7), "float32", order=order_of_c)
+    assert cutlet.gemm(a, b, out=out) is out
+    numpy.testing.assert_array_equal(out, a @ b)
+
+
+def test_parts_of_arrays_are_used_in_place(array):
+    a, b, c = array(20, 30), array(30, 40), numpy.full((12, 13), 9, "float32")
+    cutlet.gemm(a[3:9, 4:14], b[5:15, 7:15], out=c[2:8, 3:11])
+    expected = numpy.full((12, 13), 9, "float32")
+    expected[2:8, 3:11] = a[3:9, 4:14] @ b[5:15, 7:15]
+    numpy.testing.assert_array_equal(c, expected)
+
+
+def test_factors(array):
+    a, b, c = array(5, 6), array(6, 8), array(5, 8)
+    expected = 2 * (a @ b) - 3 * c
+    cutlet.gemm(a, b, out=c, alpha=2, beta=-3)
+    numpy.testing.assert_array_equal(c, expected)
+
+
+def test_integers_have_integer_factors(array):
+    a, b = array(5, 6, dtype="int8"), array(6, 8, dtype="int8")
+    expected = 3 * (a.astype("int32") @ b.astype("int32"))
+    numpy.testing.assert_array_equal(cutlet.gemm(a, b, alpha=3), expected)
+    with pytest.raises(ValueError, match=r"gemm: alpha is 0\.5"):
+        cutlet.gemm(a, b, alpha=0.5)
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
+@pytest.mark.parametrize("along", ["columns", "rows"])
+def test_what_follows_a_product(array, activation, along):
+    a, b = array(6, 8) / 8, array(8, 10) / 8
+    bias, residual = array(10 if along == "columns" else 6) / 4, array(6, 10) / 4
+    c = cutlet.gemm(a, b, bias=bias, bias_along=along, residual=residual, activation=activation)
+    x = wide(a) @ wide(b) + wide(residual) + (wide(bias) if along == "columns" else wide(bias)[:, None])
+    expected = {
+        "relu": lambda: numpy.maximum(x, 0),
+        "silu": lambda: x / (1 + numpy.exp(-x)),
+        "gelu": lambda: 0.5 * x * (1 + numpy.vectorize(math.erf)(x / numpy.sqrt(2))),
+    }[activation]()
+    # GELU is less exact than the arithmetic.
+    error = 2e-3 if activation == "gelu" else 1e-5
+    numpy.testing.assert_allclose(c, expected, rtol=error, atol=error / 4)
+
+
+def test_gates_and_ups_become_one_column(array):
+    a, b = array(5, 6) / 4, array(6, 8) / 4
+    x = wide(a) @ wide(b)
+    gates, ups = x[:, 0::2], x[:, 1::2]
+    expected = gates / (1 + numpy.exp(-gates)) * ups
+    numpy.testing.assert_allclose(cutlet.gemm(a, b, activation="swiglu"), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("precision", "error"), [("exact", 1e-6), ("tf32", 2e-3), ("3xtf32", 1e-5)])
+def test_precisions(rng, precision, error):
+    a, b = rng.random((8, 16), "float32"), rng.random((16, 8), "float32")
+    c = cutlet.gemm(a, b, precision=precision)
+    numpy.testing.assert_allclose(c, wide(a) @ wide(b), rtol=error)
+
+
+def test_nothing_is_summed_without_k():
+    c = numpy.full((2, 3), 7, "float32")
+    cutlet.gemm(numpy.zeros((2, 0), "float32"), numpy.zeros((0, 3), "float32"), out=c)
+    numpy.testing.assert_array_equal(c, numpy.zeros((2, 3)))
+    assert cutlet.gemm(numpy.zeros((0, 4), "float32"), numpy.zeros((4, 3), "float32")).shape == (0, 3)
+
+
+def test_read_only_operands_are_read(array):
+    a, b = array(3, 4), array(4, 5)
+    a.flags.writeable = False
+    numpy.testing.assert_array_equal(cutlet.gemm(a, b), a @ b)
+
+
+class TestRefusals:
+    """Nothing is written, and the message has names and numbers."""
+
+    @pytest.fixture
+    def out(self):
+        return numpy.full((4, 5), 7, "float32")
+
+    def refuse(self, error, match, out, *arguments, **options):
+        before = out.copy()
+        with pytest.raises(error, match=match):
+            cutlet.gemm(*arguments, out=out, **options)
+        numpy.testing.assert_array_equal(out, before)
+
+    def test_extents(self, array, out):
+        match = "the columns of A and the rows of B are 3 and 6"
+        self.refuse(ValueError, match, out, array(4, 3), array(6, 5))
+        match = "bias has 4 elements, and C has 5 columns"
+        self.refuse(ValueError, match, out, array(4, 3), array(3, 5), bias=array(4))
+        self.refuse(ValueError, r"a has 1 dimensions, \(3,\); give 2", out, array(3), array(3, 5))
+
+    def test_types(self, array, out):
+        self.refuse(TypeError, "b is float64; give float32", out, array(4, 3), array(3, 5, dtype="float64"))
+        of_int64 = array(4, 3, dtype="int64"), array(3, 5, dtype="int64")
+        self.refuse(TypeError, "a is int64 and out is float32", out, *of_int64)
+        bias = array(5, dtype="float16")
+        self.refuse(TypeError, "bias is float16; give float32", out, array(4, 3), array(3, 5), bias=bias)
+        self.refuse(TypeError, "a is a <class 'list'>", out, [[1.0]], array(3, 5))
+
+    def test_strides(self, array, out):
+        strided = array(4, 12)[:, :6:2]
+        self.refuse(ValueError, r"a is \(4, 3\) with strides \(12, 2\)", out, strided, array(3, 5))
+        self.refuse(ValueError, "a has the stride -3 in dimension 0", out, array(4, 3)[::-1], array(3, 5))
+
+    def test_overlap(self, array, out):
+        memory = numpy.zeros(100, "float32")
+        a, out = memory[:12].reshape(4, 3), memory[8:28].reshape(4, 5)
+        self.refuse(ValueError, "the output overlaps", out, a, array(3, 5))
+
+    def test_read_only_output(self, array, out):
+        out.flags.writeable = False
+        self.refuse(ValueError, "out is read-only", out, array(4, 3), array(3, 5))
+
+    def test_words(self, array, out):
+        operands = array(4, 3), array(3, 5)
+        match = 'activation is "tanh"; give relu, gelu, silu or swiglu'
+        self.refuse(ValueError, match, out, *operands, activation="tanh")
+        self.refuse(ValueError, 'precision is "fp8"', out, *operands, precision="fp8")
+        with pytest.raises(TypeError, match="dtype is nonsense"):
+            cutlet.gemm(array(4, 3), array(3, 5), dtype="nonsense")
+
+    def test_beta_without_an_output(self, array):
+        with pytest.raises(ValueError, match="beta is 1, and there is no out"):
+            cutlet.gemm(array(4, 3), array(3, 5), beta=1)
+
+    def test_streams_are_for_gpus(self, array):
+        with pytest.raises(ValueError, match="a is on the CPU, which has none"):
+            cutlet.gemm(array(4, 3), array(3, 5), stream=0)
+
+
+@pytest.mark.parametrize("repeated", [None, "a", "b"])
+def test_batches(array, repeated):
+    a = array(*((6, 8) if repeated == "a" else (3, 6, 8)))
+    b = array(*((8, 5) if repeated == "b" else (3, 8, 5)))
+    numpy.testing.assert_array_equal(cutlet.gemm_batched(a, b), a @ b)
+
+
+def test_a_batch_in_an_output_of_other_strides(array):
+    a, b = array(3, 6, 8), array(3, 8, 5)
+    # Heads side by side, as attention has them.
+    out = numpy.zeros((6, 3, 5), "float32").transpose(1, 0, 2)
+    cutlet.gemm_batched(a, b, out=out)
+    numpy.testing.assert_array_equal(out, a @ b)
+    with pytest.raises(ValueError, match=r"a is \(3, 6, 8\) and b is \(2, 8, 5\)"):
+        cutlet.gemm_batched(a, b[:2])
+
+
+def test_batches_without_products():
+    a, b = numpy.zeros((0, 2, 3), "float32"), numpy.zeros((0, 3, 4), "float32")
+    assert cutlet.gemm_batched(a, b).shape == (0, 2, 4)
+    a, b = numpy.zeros((5, 0, 3), "float32"), numpy.zeros((3, 4), "float32")
+    assert cutlet.gemm_batched(a, b).shape == (5, 0, 4)
+
+
+def test_groups_of_rows(array):
+    a, b = array(9, 6), array(3, 6, 4)
+    ends = numpy.array([2, 2, 9], "int32")
+    c = cutlet.grouped_gemm(a, b, ends=ends)
+    expected = numpy.concatenate([a[:2] @ b[0], a[2:9] @ b[2]])
+    numpy.testing.assert_array_equal(c, expected)
+
+
+def test_rows_of_padded_groups(array):
+    a, b = array(3, 5, 6), array(3, 6, 4)
+    out = numpy.full((3, 5, 4), 7, "float32")
+    cutlet.grouped_gemm(a, b, rows=numpy.array([2, 0, 5], "int32"), out=out)
+    expected = numpy.full((3, 5, 4), 7, "float32")
+    expected[0, :2], expected[2] = a[0, :2] @ b[0], a[2] @ b[2]
+    numpy.testing.assert_array_equal(out, expected)
+    with pytest.raises(ValueError, match="give either ends"):
+        cutlet.grouped_gemm(a, b)
+    with pytest.raises(TypeError, match="ends is int64; give int32"):
+        cutlet.grouped_gemm(a[0], b, ends=numpy.array([1, 2, 5]))
