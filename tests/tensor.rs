@@ -164,6 +164,13 @@ fn batches_of_one_mode_and_of_several() {
         layout!((7, 6, 3):(18, 1, 6)),
         layout!((5, 6, 3):(18, 1, 6)),
     );
+    // Two modes that do not continue one another: heads side by side in a row, of two sequences.
+    check(
+        &stream,
+        layout!((5, 7, 3, 2):(21, 1, 7, 105)),
+        layout!((7, 6, 3, 2):(6, 1, 42, 0)),
+        layout!((5, 6, (3, 2)):(6, 1, (30, 95))),
+    );
 }
 
 /// The error of a product of tensors of these layouts.
@@ -227,13 +234,14 @@ fn layouts_that_kernels_do_not_read_are_refused_in_words() {
 }
 
 #[test]
-fn batches_without_a_single_stride_are_refused_in_words() {
-    let a = layout!((4, 5, (2, 3)):(5, 1, (20, 50)));
+fn batches_of_three_modes_are_refused_in_words() {
+    let a = layout!((4, 5, (2, 3, 2)):(5, 1, (20, 50, 200)));
     let b = layout!((5, 6):(6, 1));
-    let found = refused(a, b, layout!((4, 6, (2, 3)):(6, 1, (24, 48))));
-    let said = "the batch has modes of 2 at strides of [20, 0, 24] and 3 at strides of [50, 0, 48] in A, B and C, and \
-                a launch takes 1; copy an operand with `permute`, or use `contract`";
+    let found = refused(a, b, layout!((4, 6, (2, 3, 2)):(6, 1, (24, 50, 200))));
+    let said = "the batch has modes of 2 at strides of [20, 0, 24] and 3 at strides of [50, 0, 50] and 2 at strides of \
+                [200, 0, 200] in A, B and C, and a launch takes 2; copy an operand with `permute`, or use `contract`";
     assert!(found.contains(said), "{found}");
+    let a = layout!((4, 5, (2, 3)):(5, 1, (20, 50)));
     let found = refused(a, b, layout!((4, 6, (3, 2)):(6, 1, (24, 99))));
     assert!(
         found.contains("the shapes (2,3), (), (3,2), which do not divide each other"),
