@@ -302,8 +302,8 @@ impl<T: DeviceData, L: TmaLayout> SharedTile<T, L, L::Swizzle> {
         unsafe { self.load_boxes((blocks, block, nth), map, from, (barrier, options)) };
     }
 
-    /// [`load_multicast`](Self::load_multicast) of boxes whose coordinates, innermost first, are `from(mn)(k)` for their
-    /// first (mn, k) in the tile. `share` is the number of blocks, the block's index, and the tile's.
+    /// [`load_multicast`](Self::load_multicast) of boxes whose coordinates, innermost first, are `from(mn)(k)` for
+    /// their first (mn, k) in the tile. `share` is the number of blocks, the block's index, and the tile's.
     ///
     /// # Safety
     /// As [`load_multicast`](Self::load_multicast).

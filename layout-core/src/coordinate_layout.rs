@@ -27,8 +27,8 @@ const MAX_RANK: usize = TensorMapShape::MAX_RANK;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub struct CoordinateLayout<const R: usize, const M: usize, const N: usize> {
-    /// 0 beyond the rank. With three more elements, the size is a multiple of 16 bytes, so that a struct of a tensor map
-    /// and a layout has no padding.
+    /// 0 beyond the rank. With three more elements, the size is a multiple of 16 bytes, so that a struct of a tensor
+    /// map and a layout has no padding.
     origin: [i32; MAX_RANK + 3],
     rows: [Leaf; M],
     columns: [Leaf; N],
@@ -55,8 +55,8 @@ impl<const R: usize, const M: usize, const N: usize> CoordinateLayout<R, M, N> {
     /// The layout `layout`, of two modes with `M` and `N` leaves, moved by `origin`.
     ///
     /// # Panics
-    /// If the layout has other modes or leaves, if a stride is not in one of `R` directions, or if an extent or a stride
-    /// is not below 2³¹.
+    /// If the layout has other modes or leaves, if a stride is not in one of `R` directions, or if an extent or a
+    /// stride is not below 2³¹.
     #[track_caller]
     pub const fn new(layout: &Layout, origin: [i32; R]) -> Self {
         assert!(
@@ -100,8 +100,8 @@ impl<const R: usize, const M: usize, const N: usize> CoordinateLayout<R, M, N> {
         at
     }
 
-    /// The coordinate of a column of the row that begins at `row`: what [`row`](Self::row) returned, which serves for many
-    /// columns.
+    /// The coordinate of a column of the row that begins at `row`: what [`row`](Self::row) returned, which serves for
+    /// many columns.
     ///
     /// # Panics
     /// As [`at`](Self::at).

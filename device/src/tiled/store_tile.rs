@@ -43,8 +43,8 @@ pub unsafe fn store_c_tile<I, W, V, T, L, Z, Store, To, const WARPGROUPS: u32>(
     Store: TmaCopy<SharedTile<T, L, Z>, To>,
 {
     let (warpgroup, thread) = (mma.thread().warpgroup_idx(), mma.thread().in_warpgroup());
-    // By all threads: only the first one has stores. Around a branch, LLVM has duplicated the barrier after it, and a GPU
-    // waits for ever at a barrier that the threads of a warp meet in two places.
+    // By all threads: only the first one has stores. Around a branch, LLVM has duplicated the barrier after it, and a
+    // GPU waits for ever at a barrier that the threads of a warp meet in two places.
     tma_store_wait_read::<0>();
     warpgroup_sync(warpgroup);
     // SAFETY: barriers order the stores, and what TMA reads.

@@ -9,13 +9,13 @@ use crate::DeviceData;
 use crate::tile::{SharedTile, TmaLayout};
 use crate::tma::TensorMap;
 
-/// A tensor of rank `R` in global memory, seen as a matrix: its tensor map, and a layout that says at which coordinate of
-/// the tensor the element (row, column) is. Rows have `M` leaves and columns `N`. Coordinates are those of the map,
+/// A tensor of rank `R` in global memory, seen as a matrix: its tensor map, and a layout that says at which coordinate
+/// of the tensor the element (row, column) is. Rows have `M` leaves and columns `N`. Coordinates are those of the map,
 /// innermost first.
 ///
-/// The layout may visit an element of the tensor in several places, as windows that overlap do. A tile's boxes are boxes
-/// of the tensor: `cutlet-host`'s `TensorMapSpec::encode_tensor` derives them of the layout, and makes the value. A kernel
-/// takes it as `#[grid_constant] tensor: &TmaTensor<…>`.
+/// The layout may visit an element of the tensor in several places, as windows that overlap do. A tile's boxes are
+/// boxes of the tensor: `cutlet-host`'s `TensorMapSpec::encode_tensor` derives them of the layout, and makes the value.
+/// A kernel takes it as `#[grid_constant] tensor: &TmaTensor<…>`.
 ///
 /// ```
 /// use cutlet_device::mbarrier::{Mbarrier, fence_mbarrier_init};

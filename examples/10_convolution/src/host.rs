@@ -33,8 +33,8 @@ impl Convolution {
         [n, windows(h, r), windows(w, s), k]
     }
 
-    /// A: where ((q, p, n), (c, s, r)) is in the input, as a layout of coordinates (c, w, h, n). Channels are rounded up to
-    /// whole k-tiles: TMA loads zeros for what the input does not have.
+    /// A: where ((q, p, n), (c, s, r)) is in the input, as a layout of coordinates (c, w, h, n). Channels are rounded
+    /// up to whole k-tiles: TMA loads zeros for what the input does not have.
     pub fn windows(&self) -> Layout {
         let ([n, p, q, _], [_, r, s]) = (self.output(), self.filters);
         let (c, by) = (self.input[3].next_multiple_of(64), self.stride);

@@ -24,8 +24,8 @@ pub type TileA = KMajorTile<bf16, 128, 64>;
 pub type TileB = KMajorTile<bf16, 256, 64>;
 pub type TileC = KMajorTile<bf16, 128, 256>;
 
-/// C = A·B, by any number of clusters. A is ((q, p, n), (c, s, r)), B is (k, (c, tap)), and C is ((q, p, n), k). Each of q,
-/// p and n has two leaves: the pixels of a tile, and the tiles.
+/// C = A·B, by any number of clusters. A is ((q, p, n), (c, s, r)), B is (k, (c, tap)), and C is ((q, p, n), k). Each
+/// of q, p and n has two leaves: the pixels of a tile, and the tiles.
 ///
 /// # Safety
 /// The tensors exist. Their boxes are those of [`TileA`], a half of [`TileB`] and a half of [`TileC`].

@@ -26,9 +26,9 @@ impl TensorMapSpec {
     /// Makes the tensor as a matrix for a kernel, and its map: CuTe's `make_tma_copy`. `matrix` is a layout from (row,
     /// column) to coordinates of this tensor, innermost first, which `origin` is added to.
     ///
-    /// `tile` is the [`tile_box`](cutlet_device::tile::SharedTile::tile_box) of the tile in shared memory. The map's box is
-    /// of the coordinates that the layout's first rows and columns have, as many as `tile` has. It takes every second
-    /// element along a dimension in which these rows are two elements apart.
+    /// `tile` is the [`tile_box`](cutlet_device::tile::SharedTile::tile_box) of the tile in shared memory. The map's
+    /// box is of the coordinates that the layout's first rows and columns have, as many as `tile` has. It takes every
+    /// second element along a dimension in which these rows are two elements apart.
     ///
     /// ```
     /// # fn main() -> cutlet_host::Result<()> {
