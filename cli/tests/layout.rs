@@ -705,6 +705,7 @@ fn pages_show_what_the_command_prints() {
         "docs/layouts.md",
         "docs/calculator.md",
         "docs/contractions.md",
+        "docs/convolution.md",
         "docs/tiled.md",
         "docs/sticking-points.md",
     ] {
