@@ -378,6 +378,37 @@ fn heads_of_attention_are_not_copied() {
     );
 }
 
+/// A convolution without padding is the contraction of a layout that visits pixels in several windows: two images of
+/// 9×10 pixels of 16 channels, and eight filters of 3×2 taps at every second pixel.
+#[test]
+fn a_convolution_is_a_contraction_of_its_windows() {
+    let windows = layout!(((5, 4, 2), (16, 2, 3)):((32, 320, 1440), (1, 16, 160)));
+    let taps = layout!((8, (16, 2, 3)):(96, (1, 16, 32)));
+    let pixels = layout!(((5, 4, 2), 8):((8, 40, 160), 1));
+    let number = |i: usize| (i * 7919 % 5) as f32 - 2.0;
+    let input: Vec<f32> = (0..2 * 9 * 10 * 16).map(number).collect();
+    let filters: Vec<f32> = (0..8 * 3 * 2 * 16).map(number).collect();
+    let mut expected = vec![0.0; 2 * 4 * 5 * 8];
+    for (at, sum) in expected.iter_mut().enumerate() {
+        let (k, q, p, n) = (at % 8, at / 8 % 5, at / 40 % 4, at / 160);
+        for tap in 0..96 {
+            let (c, s, r) = (tap % 16, tap / 16 % 2, tap / 32);
+            let pixel = (n * 9 + 2 * p + r) * 10 + 2 * q + s;
+            *sum += input[pixel * 16 + c] * filters[k * 96 + tap];
+        }
+    }
+
+    let stream = Device::auto().stream().unwrap();
+    let (input, filters) = (stream.upload(&input), stream.upload(&filters));
+    let (input, filters) = (input.unwrap(), filters.unwrap());
+    let mut output = DeviceTensor::<f32>::zeroed(&stream, pixels).unwrap();
+    let a = Tensor::new(&input, windows).unwrap();
+    let b = Tensor::new(&filters, taps).unwrap();
+    let mut product = Contraction::of_modes(a, b, &mut output).unwrap();
+    product.run(&stream).unwrap();
+    assert_eq!(output.download(&stream).unwrap(), expected);
+}
+
 /// No layout has an extent of 0, and no tensor.
 #[test]
 fn a_matrix_without_elements_is_no_tensor() {

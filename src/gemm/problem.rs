@@ -18,7 +18,7 @@ use super::operand::Operand;
 use super::outer_mode::OuterMode;
 use super::precision::Precision;
 use crate::batch::BatchModes;
-use crate::matrix::{alignment, disjoint, in_stream, pointer};
+use crate::matrix::{addresses, alignment, disjoint, in_stream, pointer};
 use crate::{Error, MAX_EXTENT, Matrix, MatrixMut, Order, Result};
 
 /// `C = epilogue(alpha·A·B + beta·R)`, where C is row-major.
@@ -72,6 +72,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         }
         if let Sizes::Ends(sizes) | Sizes::Counts(sizes) = groups.sizes {
             in_stream("gemm", stream, "the sizes of groups", sizes)?;
+            disjoint("gemm", "the sizes of groups", addresses(&sizes), c.clone())?;
         }
         in_stream("gemm", stream, "A", a.first.view)?;
         in_stream("gemm", stream, "B", b.first.view)?;

@@ -5,7 +5,7 @@ use crate::{
     examples::{Examples, UsersPackage},
     lint_kernels, playground,
     process::{self, Outcome, cargo},
-    ptx, release, setup,
+    ptx, python, release, setup,
 };
 
 /// Runs every check, cheapest first.
@@ -34,5 +34,6 @@ pub fn run() -> Outcome {
     // This also shows that layout-core and device need no std: nvptx64 has none.
     ptx::run()?;
     playground::run()?;
+    python::check()?;
     release::check()
 }

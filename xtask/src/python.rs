@@ -27,11 +27,11 @@ const TESTS: &[&str] = &["ml_dtypes", "numpy", "pytest"];
 /// The largest wheel in bytes.
 const LARGEST: u64 = 20_000_000;
 
-/// Builds, installs and tests.
+/// Builds, installs and tests the wheel that users get.
 pub fn run() -> Outcome {
     setup::run()?;
     let folder = target_dir()?.join("python");
-    let wheel = build(&folder)?;
+    let wheel = build(&folder, &["--release"])?;
     let bytes = fs::metadata(&wheel).map_or(0, |it| it.len());
     println!("\n{} has {:.1} MB", wheel.display(), bytes as f64 / 1e6);
     if bytes > LARGEST {
@@ -39,9 +39,21 @@ pub fn run() -> Outcome {
             "the wheel has {bytes} bytes, and the most are {LARGEST}"
         ));
     }
+    test(&folder, &wheel)
+}
+
+/// The same of a wheel whose kernels are compiled as for other tests, so that they need not be compiled once more.
+pub fn check() -> Outcome {
+    let folder = target_dir()?.join("python");
+    let wheel = build(&folder, &["--strip"])?;
+    test(&folder, &wheel)
+}
+
+/// Installs a wheel into a fresh virtual environment, and runs the tests there.
+fn test(folder: &Path, wheel: &Path) -> Outcome {
     let environment = folder.join("environment");
     let python = fresh(&environment)?;
-    process::run(install(&python, TESTS).arg(&wheel))?;
+    process::run(install(&python, TESTS).arg(wheel))?;
     // Not from the repository's root, where the package's folder would be imported without its library.
     process::run(
         Command::new(&python)
@@ -53,8 +65,8 @@ pub fn run() -> Outcome {
     )
 }
 
-/// Builds the wheel, and returns its path.
-fn build(folder: &Path) -> Outcome<PathBuf> {
+/// Builds the wheel with these options, and returns its path.
+fn build(folder: &Path, options: &[&str]) -> Outcome<PathBuf> {
     let tools = folder.join("tools");
     let python = match interpreter(&tools) {
         python if python.exists() => python,
@@ -71,7 +83,8 @@ fn build(folder: &Path) -> Outcome<PathBuf> {
     let started = Instant::now();
     process::run(
         Command::new(python.with_file_name("maturin"))
-            .args(["build", "--release", "--locked"])
+            .args(["build", "--locked"])
+            .args(options)
             .args(["--manifest-path", "python/Cargo.toml"])
             .arg("--compatibility")
             .arg(format!("manylinux_{}", GLIBC.replace('.', "_")))
