@@ -4,7 +4,6 @@ use convolution::Convolution;
 use convolution::check::check;
 use cutlet_host::{Device, cpu};
 use cutlet_layout_core::{IntTuple, Layout, composition};
-use half::bf16;
 
 fn checked(of: Convolution) {
     cpu::check_races(true); // also in release builds
