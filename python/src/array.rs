@@ -53,6 +53,14 @@ impl Dimensions {
                 "{name} has {rank} dimensions; give at most {MAX_RANK}"
             ));
         }
+        if let Some(strides) = strides
+            && strides.len() != rank
+        {
+            return wrong_value(format!(
+                "{name} has {rank} dimensions and {} strides; give one for each",
+                strides.len()
+            ));
+        }
         let mut dimensions = Dimensions {
             rank,
             shape: [1; MAX_RANK],
@@ -166,6 +174,27 @@ impl Array {
         }
     }
 
+    /// Whether elements are next to each other along a dimension.
+    pub fn in_runs(&self) -> bool {
+        self.dimensions.strides().contains(&1)
+    }
+
+    /// Returns an error if this array, which is written, and another one have addresses in common.
+    pub fn expect_apart(&self, operation: &str, other: &Array) -> Result<()> {
+        let of = |array: &Array| {
+            let span = array.dimensions.span().unwrap_or(0) * array.data_type.size();
+            array.address..array.address + span as u64
+        };
+        let (own, others) = (of(self), of(other));
+        match own.start < others.end && others.start < own.end {
+            false => Ok(()),
+            true => wrong_value(format!(
+                "{operation}: the memory ranges of {} and {} overlap; give {} memory of its own",
+                self.name, other.name, self.name
+            )),
+        }
+    }
+
     /// Returns an error unless the elements are of this type.
     pub fn expect_type(&self, operation: &str, expected: DataType) -> Result<()> {
         match self.data_type == expected {
@@ -184,7 +213,7 @@ impl Array {
         assert_eq!(size_of::<T>(), self.data_type.size());
         let span = self.dimensions.span().unwrap_or(0);
         // SAFETY: the owner says that the elements are memory of the place, and lives while the array is borrowed. It
-        // frees the memory in the order of the stream, which is its own or was ordered behind it.
+        // frees the memory in the order of the stream, or the call waits for its work.
         Ok(unsafe { View::from_raw(context.stream.device(), self.address, span)? })
     }
 

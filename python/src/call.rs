@@ -25,8 +25,22 @@ pub struct Call<'py> {
     asked: Option<Bound<'py, PyAny>>,
     /// The name of the first array, and its stream.
     first: Option<(&'static str, &'static Context)>,
+    /// The framework of the first array, if it has no exchange API.
+    framework: Option<String>,
+    /// Streams of other frameworks' arrays. They wait for the work.
+    others: Vec<&'static Context>,
+    /// Whether the call waits for its work, because the owner of an array may free it in another order than the
+    /// stream's.
+    waits_for_work: bool,
     /// Makes the GPU current again that was so before the call.
     _current: Option<CurrentContext>,
+}
+
+/// Whether an array whose framework refuses it is asked for one without a record of its gradient.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum MayDetach {
+    Yes,
+    No,
 }
 
 /// An array that was passed. What `__dlpack__` returned is given back when it is dropped.
@@ -60,6 +74,9 @@ impl<'py> Call<'py> {
             operation,
             asked: stream.cloned(),
             first: None,
+            framework: None,
+            others: Vec::new(),
+            waits_for_work: false,
             _current: None,
         }
     }
@@ -73,17 +90,29 @@ impl<'py> Call<'py> {
             let tensor = exchange.describe(array)?;
             let place = place_of(name, tensor.device.device_type, tensor.device.device_id)?;
             let py = self.py;
-            self.settle(name, place, |gpu| Ok(exchange.current_stream(py, gpu)?))?;
+            let context = self.settle(name, place, |gpu| Ok(exchange.current_stream(py, gpu)?))?;
+            if let (Place::Gpu(gpu), Some(_), None) = (place, &self.framework, &self.asked) {
+                self.order(context, exchange.current_stream(py, gpu)?)?;
+            }
             // SAFETY: the description is the framework's, of an array that the caller keeps.
-            return Ok(unsafe { described(name, &tensor, false)? }.into());
+            let described = unsafe { described(name, &tensor, false)? };
+            self.expect_plain(array, &described)?;
+            return Ok(described.into());
+        }
+        if array.hasattr(intern!(self.py, "mask"))? {
+            return wrong_value(format!(
+                "{}: {name} is a {} with a mask, which no kernel reads; fill it first",
+                self.operation,
+                array.get_type()
+            ));
         }
         if array.hasattr(intern!(self.py, "__dlpack__"))? {
-            return self.read_dlpack(name, array);
+            return self.read_dlpack(name, array, MayDetach::Yes);
         }
-        if let Some(interface) = cuda_interface(array) {
+        if let Some(interface) = cuda_interface(array)? {
             return self.read_on_gpu(name, array, &interface);
         }
-        if let Some(interface) = numpy_interface(array) {
+        if let Some(interface) = numpy_interface(array)? {
             self.settle(name, Place::Cpu, |_| Ok(0))?;
             return Ok(interface.array(name, array)?.into());
         }
@@ -95,10 +124,38 @@ impl<'py> Call<'py> {
         .into())
     }
 
+    /// Refuses a view of PyTorch whose elements are conjugates, or negatives, of what is in memory: descriptions do not
+    /// say so. A negative view is the imaginary part of a conjugate one, which has no stride of 1.
+    fn expect_plain(&self, array: &Bound<'py, PyAny>, described: &Array) -> Result<()> {
+        let asked: &[&str] = match described.data_type {
+            DataType::C64 => &["is_conj", "is_neg"],
+            DataType::F32 if described.in_runs() => &[],
+            DataType::F32 => &["is_neg"],
+            _ => &[],
+        };
+        for question in asked {
+            if array.hasattr(*question)? && array.call_method0(*question)?.extract()? {
+                return wrong_value(format!(
+                    "{}: {} is a view for which `{question}()` holds; pass `resolve_conj().resolve_neg()`",
+                    self.operation, described.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
     /// An array with `__dlpack__`. NumPy refuses it for types that it does not have, and older versions for arrays
     /// that are read-only. PyTorch refuses it for tensors whose gradient is recorded.
-    fn read_dlpack(&mut self, name: &'static str, array: &Bound<'py, PyAny>) -> Result<Argument> {
+    fn read_dlpack(
+        &mut self,
+        name: &'static str,
+        array: &Bound<'py, PyAny>,
+        may_detach: MayDetach,
+    ) -> Result<Argument> {
         let place = dlpack_device(name, array)?;
+        if place != Place::Cpu {
+            self.note_owner(array)?;
+        }
         let context = self.settle(name, place, |gpu| stream::current_stream(array, gpu))?;
         let consumer = match place {
             Place::Cpu => None,
@@ -117,16 +174,40 @@ impl<'py> Call<'py> {
             Err(error) => error,
         };
         let interface = match place {
-            Place::Cpu => numpy_interface(array),
-            Place::Gpu(_) => cuda_interface(array),
+            Place::Cpu => numpy_interface(array)?,
+            Place::Gpu(_) => cuda_interface(array)?,
         };
         match interface {
             Some(interface) => Ok(interface.array(name, array)?.into()),
+            None if may_detach == MayDetach::No => Err(refused.into()),
             None => match array.call_method0(intern!(self.py, "detach")) {
-                Ok(detached) if !detached.is(array) => self.read_dlpack(name, &detached),
-                _ => Err(refused.into()),
+                Ok(detached) => self.read_dlpack(name, &detached, MayDetach::No),
+                Err(_) => Err(refused.into()),
             },
         }
+    }
+
+    /// Notes the framework of an array on a GPU that has no exchange API. CuPy frees memory in the order of its current
+    /// stream, which is the call's if CuPy's array is the first one. Otherwise the call waits for its work, so that an
+    /// owner may free its array when the call returns.
+    fn note_owner(&mut self, array: &Bound<'py, PyAny>) -> Result<()> {
+        let framework = stream::framework(array)?;
+        if self.first.is_none() {
+            self.framework = Some(framework.clone());
+        }
+        let is_of_stream = self.asked.is_none() && self.framework.as_ref() == Some(&framework);
+        self.waits_for_work |= !is_of_stream || framework != "cupy";
+        Ok(())
+    }
+
+    /// Makes the work wait for what a framework has enqueued in its stream, and the stream wait for the work.
+    fn order(&mut self, context: &'static Context, handle: usize) -> Result<()> {
+        if context.handle != handle {
+            let theirs = stream::context(context.place, handle)?;
+            context.stream.wait_for(&theirs.stream)?;
+            self.others.push(theirs);
+        }
+        Ok(())
     }
 
     /// An array of a GPU that tells its address, but neither its GPU nor how to wait for it. It is taken for one of
@@ -202,7 +283,21 @@ impl<'py> Call<'py> {
         waits: bool,
         work: impl FnOnce() -> cutlet::Result<R> + Send,
     ) -> Result<R> {
-        let result = match waits || self.context().place == Place::Cpu {
+        let context = self.context();
+        let waits_for_work = self.waits_for_work && context.place != Place::Cpu;
+        let others = &self.others;
+        let work = || {
+            let result = work()?;
+            for other in others {
+                other.stream.wait_for(&context.stream)?;
+            }
+            if waits_for_work {
+                context.stream.synchronize()?;
+            }
+            Ok(result)
+        };
+        let result: cutlet::Result<R> = match waits || waits_for_work || context.place == Place::Cpu
+        {
             true => self.py.detach(work),
             false => work(),
         };

@@ -54,6 +54,7 @@ pub fn top_k<'py>(
     let to_weights = call.write("weights", &weights)?;
     to_choices.expect_type(NAME, DataType::I32)?;
     to_weights.expect_type(NAME, DataType::F32)?;
+    to_choices.expect_apart(NAME, &to_weights)?;
     to_choices.expect_rank(NAME, 2)?;
     to_weights.expect_rank(NAME, 2)?;
     if to_choices.shape()[1] != k {
@@ -171,6 +172,15 @@ fn expect_layer([tokens, router, first, second, out]: [&Array; 5], k: usize) -> 
     second.expect_rank(MOE, 3)?;
     let (experts, width) = (router.shape()[0], router.shape()[1]);
     let inner = second.shape()[2];
+    if inner == 0 {
+        return wrong_value(format!(
+            "{MOE}: down is {}, and experts have no inner features; give them some",
+            tuple(second.shape())
+        ));
+    }
+    for weights in [router, first, second] {
+        out.expect_apart(MOE, weights)?;
+    }
     let expected = [
         (first, vec![experts, 2 * inner, width]),
         (second, vec![experts, width, inner]),

@@ -4,7 +4,7 @@ use cutlet::{
     Bias, BiasAlong, DeviceData, Element, Gemm, GroupEnds, GroupRows, Operand, Precision, bf16, f16,
 };
 
-use crate::array::{Array, Shaped};
+use crate::array::{Array, Shaped, tuple};
 use crate::call::Call;
 use crate::data_type::DataType;
 use crate::error::{Result, wrong_type, wrong_value};
@@ -168,6 +168,15 @@ impl Product<'_> {
         // No tensor has an extent of 0.
         if self.c.rank() == 3 && self.c.shape().contains(&0) {
             return Ok(());
+        }
+        for array in [self.a, self.b] {
+            if array.rank() == 3 && array.shape().contains(&0) {
+                return wrong_value(format!(
+                    "{operation}: {} is {}; give several products matrices with elements",
+                    array.name,
+                    tuple(array.shape())
+                ));
+            }
         }
         for_types!(
             operation,

@@ -215,3 +215,45 @@ def test_the_exchange_api(array, major):
     a, b, out = array(4, 6).T, array(4, 5), numpy.zeros((6, 5), "float32")
     cutlet.gemm(of_framework(a), of_framework(b), out=of_framework(out))
     numpy.testing.assert_array_equal(out, a @ b)
+
+
+def test_an_array_that_refuses_is_detached_once():
+    class Refuses:
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self, **_):
+            raise BufferError("conjugate")
+
+        def detach(self):
+            return Refuses()
+
+    with pytest.raises(BufferError, match="conjugate"):
+        cutlet.permute(Refuses())
+
+
+def test_masks_are_refused(array):
+    values = array(3, 3)
+    with pytest.raises(ValueError, match="with a mask, which no kernel reads"):
+        cutlet.gemm(numpy.ma.array(values, mask=values > 0), values)
+
+
+@pytest.mark.parametrize("strides", [(), (4,), (4, 4, 4)])
+def test_a_stride_for_each_dimension(array, strides):
+    values = array(2, 2)
+
+    class Described:
+        __array_interface__ = {**values.__array_interface__, "strides": strides}
+
+    with pytest.raises(ValueError, match="2 dimensions and . strides"):
+        cutlet.permute(Described())
+
+
+def test_what_an_interface_raises_is_passed_on():
+    class Interrupted:
+        @property
+        def __array_interface__(self):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cutlet.permute(Interrupted())

@@ -223,3 +223,21 @@ def test_rows_of_padded_groups(array):
         cutlet.grouped_gemm(a, b)
     with pytest.raises(TypeError, match="ends is int64; give int32"):
         cutlet.grouped_gemm(a[0], b, ends=numpy.array([1, 2, 5]))
+
+
+@pytest.mark.parametrize("shapes", [((2, 3, 0), (2, 0, 5)), ((2, 3, 4), (2, 4, 0))])
+def test_batches_without_elements(shapes):
+    a, b = (numpy.ones(shape, "float32") for shape in shapes)
+    if shapes[1][2] == 0:
+        assert cutlet.gemm_batched(a, b).shape == (2, 3, 0)
+    else:
+        with pytest.raises(ValueError, match="give several products matrices with elements"):
+            cutlet.gemm_batched(a, b)
+
+
+def test_sizes_of_groups_are_not_written():
+    ends = numpy.array([1, 2, 3], "int32")
+    a, b = numpy.full((3, 2), 2, "int8"), numpy.ones((3, 2, 1), "int8")
+    with pytest.raises(ValueError, match="overlap"):
+        cutlet.grouped_gemm(a, b, ends=ends, out=ends.reshape(3, 1))
+    assert list(ends) == [1, 2, 3]

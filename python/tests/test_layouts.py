@@ -2,6 +2,7 @@
 
 import pickle
 
+import numpy
 import pytest
 
 from cutlet.layouts import *
@@ -135,3 +136,14 @@ def test_signatures_name_every_function():
     names = {signature.split("(")[0] for signature, _ in signatures()}
     for name in ("composition", "complement", "zipped_divide", "blocked_product", "compact_col_major"):
         assert name in names
+
+
+def test_a_tuple_has_few_levels():
+    endless = []
+    endless.append(endless)
+    with pytest.raises(TypeError, match="more than 32 levels"):
+        Layout(endless)
+
+
+def test_integers_of_numpy():
+    assert str(Layout((numpy.int64(4), 6), (numpy.int32(6), 1))) == "(4,6):(6,1)"

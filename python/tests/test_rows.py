@@ -186,3 +186,9 @@ def layer(tokens, router, first, down, k):
             gates, ups = x[0::2], x[1::2]
             result[token] += weight * (down[expert] @ (gates / (1 + numpy.exp(-gates)) * ups))
     return result
+
+
+def test_choices_and_weights_are_apart():
+    both = numpy.zeros((10, 2), "int32")
+    with pytest.raises(ValueError, match="the memory ranges of choices and weights overlap"):
+        cutlet.top_k(numpy.ones((10, 4), "float32"), 2, choices=both, weights=both.view("float32"))

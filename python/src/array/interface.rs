@@ -1,8 +1,9 @@
 //! Array interfaces: dictionaries that describe an array, NumPy's for the CPU and Numba's for GPUs.
 
+use pyo3::exceptions::PyAttributeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyString};
 
 use super::{Array, Dimensions};
 use crate::data_type::DataType;
@@ -12,15 +13,30 @@ use crate::error::{Result, wrong_type, wrong_value};
 pub struct Interface<'py>(Bound<'py, PyDict>);
 
 /// The interface of an array on a GPU, if it has one.
-pub fn cuda_interface<'py>(array: &Bound<'py, PyAny>) -> Option<Interface<'py>> {
-    let found = array.getattr(intern!(array.py(), "__cuda_array_interface__"));
-    Some(Interface(found.ok()?.cast_into().ok()?))
+///
+/// # Errors
+/// What the array raises instead.
+pub fn cuda_interface<'py>(array: &Bound<'py, PyAny>) -> Result<Option<Interface<'py>>> {
+    interface(array, intern!(array.py(), "__cuda_array_interface__"))
 }
 
 /// The interface of an array of NumPy, if it has one.
-pub fn numpy_interface<'py>(array: &Bound<'py, PyAny>) -> Option<Interface<'py>> {
-    let found = array.getattr(intern!(array.py(), "__array_interface__"));
-    Some(Interface(found.ok()?.cast_into().ok()?))
+///
+/// # Errors
+/// What the array raises instead.
+pub fn numpy_interface<'py>(array: &Bound<'py, PyAny>) -> Result<Option<Interface<'py>>> {
+    interface(array, intern!(array.py(), "__array_interface__"))
+}
+
+fn interface<'py>(
+    array: &Bound<'py, PyAny>,
+    attribute: &Bound<'py, PyString>,
+) -> Result<Option<Interface<'py>>> {
+    match array.getattr(attribute) {
+        Ok(found) => Ok(found.cast_into().ok().map(Interface)),
+        Err(error) if error.is_instance_of::<PyAttributeError>(array.py()) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 impl Interface<'_> {

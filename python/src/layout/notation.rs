@@ -3,8 +3,9 @@
 use cutlet_calculator::Value;
 use cutlet_layout_core::IntTuple;
 use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyList, PyString, PyTuple};
 
 use super::Layout;
 
@@ -14,26 +15,46 @@ use super::Layout;
 /// # Errors
 /// If it is something else.
 pub fn text_of(object: &Bound<'_, PyAny>) -> PyResult<String> {
+    Ok(text_within(object, MOST_LEVELS)?.0)
+}
+
+/// The most tuples within each other. No layout has as many, and a list may hold itself.
+const MOST_LEVELS: usize = 32;
+
+/// The text of an argument with at most so many levels of tuples, and whether a layout is in it.
+fn text_within(object: &Bound<'_, PyAny>, levels: usize) -> PyResult<(String, bool)> {
     if let Ok(layout) = object.cast::<Layout>() {
-        return Ok(layout.get().text.clone());
+        return Ok((layout.get().text.clone(), true));
     }
     if object.is_none() {
-        return Ok("_".to_string());
+        return Ok(("_".to_string(), false));
     }
     if let Ok(text) = object.cast::<PyString>() {
-        return Ok(text.to_cow()?.into_owned());
-    }
-    if object.is_instance_of::<PyInt>() && !object.is_instance_of::<PyBool>() {
-        return Ok(object.str()?.to_cow()?.into_owned());
+        return Ok((text.to_cow()?.into_owned(), false));
     }
     if object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>() {
-        let parts: Vec<Bound<'_, PyAny>> = object.try_iter()?.collect::<PyResult<_>>()?;
-        let texts: Vec<String> = parts.iter().map(text_of).collect::<PyResult<_>>()?;
+        if levels == 0 {
+            return Err(PyTypeError::new_err(format!(
+                "a tuple has more than {MOST_LEVELS} levels, and no layout does; give fewer"
+            )));
+        }
+        let (mut texts, mut has_layout) = (Vec::new(), false);
+        for part in object.try_iter()? {
+            let (text, is_of_layout) = text_within(&part?, levels - 1)?;
+            texts.push(text);
+            has_layout |= is_of_layout;
+        }
         let texts = texts.join(",");
-        return Ok(match has_layout(object)? {
-            true => format!("<{texts}>"),
-            false => format!("({texts})"),
+        return Ok(match has_layout {
+            true => (format!("<{texts}>"), true),
+            false => (format!("({texts})"), false),
         });
+    }
+    // Integers of NumPy are no `int`, but say which one they are.
+    let index = intern!(object.py(), "__index__");
+    if !object.is_instance_of::<PyBool>() && object.hasattr(index)? {
+        let number: i64 = object.call_method0(index)?.extract()?;
+        return Ok((number.to_string(), false));
     }
     Err(PyTypeError::new_err(format!(
         "{} is a {}; give an integer, a tuple of integers, None for a mode that stays, a Layout, or a text in CuTe's \
@@ -41,21 +62,6 @@ pub fn text_of(object: &Bound<'_, PyAny>) -> PyResult<String> {
         object.repr()?,
         object.get_type()
     )))
-}
-
-/// Whether a layout, or a text that may be one, is somewhere in a tuple.
-fn has_layout(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    if object.cast::<Layout>().is_ok() {
-        return Ok(true);
-    }
-    if object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>() {
-        for part in object.try_iter()? {
-            if has_layout(&part?)? {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
 }
 
 /// Arguments of a function, separated by commas.
