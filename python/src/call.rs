@@ -187,16 +187,16 @@ impl<'py> Call<'py> {
         }
     }
 
-    /// Notes the framework of an array on a GPU that has no exchange API. CuPy frees memory in the order of its current
-    /// stream, which is the call's if CuPy's array is the first one. Otherwise the call waits for its work, so that an
-    /// owner may free its array when the call returns.
+    /// Notes the framework of an array on a GPU that has no exchange API. CuPy, and PyTorch of versions without one, free
+    /// memory in the order of their current stream, which is the call's if their array is the first one. Otherwise the
+    /// call waits for its work, so that an owner may free its array when the call returns.
     fn note_owner(&mut self, array: &Bound<'py, PyAny>) -> Result<()> {
         let framework = stream::framework(array)?;
         if self.first.is_none() {
             self.framework = Some(framework.clone());
         }
         let is_of_stream = self.asked.is_none() && self.framework.as_ref() == Some(&framework);
-        self.waits_for_work |= !is_of_stream || framework != "cupy";
+        self.waits_for_work |= !is_of_stream || !["cupy", "torch"].contains(&framework.as_str());
         Ok(())
     }
 
@@ -222,6 +222,7 @@ impl<'py> Call<'py> {
             Some((_, context)) if context.place != Place::Cpu => context.place,
             _ => Place::Gpu(0),
         };
+        self.note_owner(array)?;
         let ready_in = interface.stream().map_or(0, stream::default_is_0);
         let context = self.settle(name, place, |_| Ok(ready_in))?;
         if context.handle != ready_in {
@@ -287,14 +288,15 @@ impl<'py> Call<'py> {
         let waits_for_work = self.waits_for_work && context.place != Place::Cpu;
         let others = &self.others;
         let work = || {
-            let result = work()?;
+            let result = work();
+            // Also after an error: a part of the work may be enqueued.
             for other in others {
                 other.stream.wait_for(&context.stream)?;
             }
             if waits_for_work {
                 context.stream.synchronize()?;
             }
-            Ok(result)
+            result
         };
         let result: cutlet::Result<R> = match waits || waits_for_work || context.place == Place::Cpu
         {
