@@ -4,7 +4,7 @@ use cutlet::BiasAlong;
 use pyo3::prelude::*;
 
 use crate::array::{Array, tuple};
-use crate::call::Call;
+use crate::call::{Argument, Call};
 use crate::error::{Result, wrong_value};
 use crate::options::{self, Follows};
 use crate::product::{Product, Sizes, type_of_product};
@@ -59,10 +59,7 @@ pub fn gemm<'py>(
         Some(residual) => Some(call.read("residual", residual)?),
         None => None,
     };
-    let bias = match bias {
-        Some(bias) => Some((call.read("bias", bias)?, along(bias_along)?)),
-        None => None,
-    };
+    let bias = read_bias(&mut call, bias, bias_along)?;
     let out = match out {
         Some(out) => out.clone(),
         None => {
@@ -124,10 +121,7 @@ pub fn gemm_batched<'py>(
     let (from_a, from_b) = (call.read("a", a)?, call.read("b", b)?);
     let count = batch(&from_a, &from_b)?;
     let follows = options::activation("gemm_batched", activation)?;
-    let bias = match bias {
-        Some(bias) => Some((call.read("bias", bias)?, along(bias_along)?)),
-        None => None,
-    };
+    let bias = read_bias(&mut call, bias, bias_along)?;
     let out = match out {
         Some(out) => out.clone(),
         None => {
@@ -191,6 +185,18 @@ pub fn made<'py>(
         shape,
         Some(data_type).filter(|it| *it != from_a.data_type),
     )
+}
+
+/// Reads the arguments `bias` and `bias_along`.
+fn read_bias<'py>(
+    call: &mut Call<'py>,
+    bias: Option<&Bound<'py, PyAny>>,
+    bias_along: &str,
+) -> Result<Option<(Argument, BiasAlong)>> {
+    match bias {
+        Some(bias) => Ok(Some((call.read("bias", bias)?, along(bias_along)?))),
+        None => Ok(None),
+    }
 }
 
 /// Reads the argument `bias_along`.
