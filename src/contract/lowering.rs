@@ -104,41 +104,49 @@ fn of_copies(modes: &[Mode], copied: [bool; 3], rates: Rates) -> Vec<Lowering> {
     for (k, outer_k) in modes_of_k(of_role(Role::K).collect(), rates) {
         for m in candidates(Role::M) {
             for n in candidates(Role::N) {
-                let along = |mode: &Mode, operand: usize| (mode.extent, mode.strides[operand]);
-                let matrices = [
-                    matrix(along(&m, 0), along(&k, 0)),
-                    matrix(along(&k, 1), along(&n, 1)),
-                    matrix(along(&m, 2), along(&n, 2)),
-                ];
-                let [Some(a), Some(b), Some(c)] = matrices else {
-                    continue;
-                };
-                let others = packed
-                    .iter()
-                    .filter(|it| it.role != Role::K && **it != m && **it != n);
-                let bytes = [
-                    m.extent * k.extent * rates.bytes[0],
-                    k.extent * n.extent * rates.bytes[1],
-                ];
-                let (batch, loops) = batch_and_loops(others.cloned().collect(), bytes);
-                let mut way = Lowering {
-                    copies: copies.clone(),
-                    matrices: [a, b, c],
-                    batch,
-                    outer_k: outer_k.clone(),
-                    loops,
-                    of_product: [m.clone(), n, k.clone()],
-                    seconds: 0.0,
-                };
-                if outer_k.extent > 1 && !way.is_aligned(rates) {
-                    continue;
-                }
-                way.seconds = way.estimate(rates);
-                ways.push(way);
+                let of_product = [m.clone(), n, k.clone()];
+                ways.extend(way(&packed, of_product, &outer_k, &copies, rates));
             }
         }
     }
     ways
+}
+
+/// The way of these rows, columns and k, if all operands lie like matrices and kernels take k's outer mode.
+fn way(
+    packed: &[Mode],
+    of_product: [Mode; 3],
+    outer_k: &Mode,
+    copies: &[Option<Copied>; 3],
+    rates: Rates,
+) -> Option<Lowering> {
+    let [m, n, k] = &of_product;
+    let along = |mode: &Mode, operand: usize| (mode.extent, mode.strides[operand]);
+    let matrices = [
+        matrix(along(m, 0), along(k, 0))?,
+        matrix(along(k, 1), along(n, 1))?,
+        matrix(along(m, 2), along(n, 2))?,
+    ];
+    let others = (packed.iter()).filter(|it| it.role != Role::K && *it != m && *it != n);
+    let bytes = [
+        m.extent * k.extent * rates.bytes[0],
+        k.extent * n.extent * rates.bytes[1],
+    ];
+    let (batch, loops) = batch_and_loops(others.cloned().collect(), bytes);
+    let mut way = Lowering {
+        copies: copies.clone(),
+        matrices,
+        batch,
+        outer_k: outer_k.clone(),
+        loops,
+        of_product,
+        seconds: 0.0,
+    };
+    if outer_k.extent > 1 && !way.is_aligned(rates) {
+        return None;
+    }
+    way.seconds = way.estimate(rates);
+    Some(way)
 }
 
 /// A mode of one coordinate.
