@@ -29,6 +29,8 @@ const OF_MEMORY_RATE: f64 = 0.8;
 const BLOCK: f64 = 2500.0;
 /// Clocks of a second kernel.
 pub const SECOND_KERNEL: f64 = 4000.0;
+/// Bytes that an element of C takes to write if its neighbours in memory are other threads': a sector of the L2 cache.
+const SECTOR: f64 = 32.0;
 /// The most splits.
 const MOST_SPLITS: usize = 128;
 /// The fewest k-tiles of a split: a block needs some to fill its ring.
@@ -83,7 +85,11 @@ impl Estimate<'_> {
         let busy = (0.5 + 0.5 * at_a_time / self.blocks as f64).min(1.0);
         let rounds = blocks.div_ceil(self.blocks) as f64;
         let k_tile = m * n * k / self.speed / busy;
-        let bytes = (rows + columns) * length * self.bytes as f64 + rows * columns * 4.0;
+        let of_element = match self.strided && splits == 1 {
+            true => SECTOR,
+            false => 4.0,
+        };
+        let bytes = (rows + columns) * length * self.bytes as f64 + rows * columns * of_element;
         let second = match splits {
             1 => 0.0,
             _ => {
