@@ -7,7 +7,8 @@
 //! | `loader` | TMA loads with multicast |
 //! | `row_loader` | copies of named rows of A, beside TMA loads of B |
 //! | `mainloop` | `wgmma` over the pipeline's stages |
-//! | `scaling`, `block_scales` | scales of A and B, in a ring of their own, and the mainloop that applies them |
+//! | `scaling`, `block_scales` | scales of A and B, in a ring of their own |
+//! | `promotion` | the mainloop that adds k-tiles' products in f32, scaled or not |
 //! | `store` | from accumulators to C, to partial output, or to the fixup |
 //! | `epilogue_subtiles` | the way of a consumer's accumulators to C |
 //! | `partial_output` | accumulators in f32 |
@@ -32,6 +33,7 @@ pub mod kernel_traits;
 mod loader;
 mod mainloop;
 mod partial_output;
+mod promotion;
 mod row_loader;
 mod row_store;
 mod scaling;
@@ -40,10 +42,11 @@ mod swiglu_store;
 
 pub use block_scales::{BlockScaleOperands, BlockScales, ScalesOfB, box_scales};
 pub use config::{Acc, Config, Sm90, Storage, box_a, box_b, box_c, runs_fixup, writes_partials};
-pub use element_types::{BlockScaled, ElementTypes, InOut};
+pub use element_types::{BlockScaled, ElementTypes, InOut, PromotedInOut};
 pub use epilogue_subtiles::{EpilogueSubtiles, StoreMajor};
 pub use kernel::{Groups, OneProduct, gemm, gemm_with_block_scales};
 pub use loader::ByTma;
+pub use promotion::Promoted;
 pub use row_loader::ByRows;
 pub use row_store::ToRows;
 pub use scaling::{Scaling, Unscaled};

@@ -1,23 +1,19 @@
-//! Scales of blocks: a row of A has one for each k-tile, and B has one for each 128×128 block. Each k-tile's products
-//! are scaled and added in f32.
-//!
-//! The tensor cores add 8-bit floats with fewer bits than f32 has. What they add of a k-tile is added to the sums in f32,
-//! so the error does not grow with k. This is known as promotion.
+//! Scales of blocks: a row of A has one for each k-tile, and B has one for each 128×128 block. They are the factors of
+//! each k-tile's products, as these are [promoted](super::promotion).
 
 use core::marker::PhantomData;
 
 use cutlet_device::collective::{Consumer, Filling, StageIdx, VectorRing};
 use cutlet_device::tma::{LoadOptions, TensorMap, TmaBox, tma_load};
-use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread, warpgroup_sync};
-use cutlet_device::{DeviceData, Global};
-use cutlet_layout_core::{Fixed, L, Layout, StaticLayout, Tensor, Tv, each, tile_origin};
+use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
+use cutlet_device::{DeviceData, Global, fma};
+use cutlet_layout_core::{Fixed, L, Layout, StaticLayout, Tensor, Tv, tile_origin};
 
-use super::config::{Config, RingA, RingB, Values};
-use super::kernel::Atoms;
+use super::config::{Config, RingA, RingB};
 use super::mainloop::{WgmmaMainloop, m_atom};
+use super::promotion::{Factors, PromotingMainloop};
 use super::scaling::{ScaleRing, Scaling};
-use crate::gemm::config::{AtomFragment, Consumers, StageCount, TileShape};
-use crate::gemm::mainloop::{Mainloop, MainloopTile};
+use crate::gemm::config::{StageCount, TileShape};
 
 /// The columns of B, and its k, that have a scale together.
 const BLOCK: usize = 128;
@@ -65,7 +61,7 @@ impl<T: TileShape> StaticLayout for RowsOf<T> {
 impl Scaling for BlockScales {
     type Operands<'a> = BlockScaleOperands<'a>;
     type Ring<S: StageCount, T: TileShape> = VectorRing<f32, RowsOf<T>, S>;
-    type Mainloop<C: Config<Scaling = Self>> = PromotingMainloop<C>;
+    type Mainloop<C: Config<Scaling = Self>> = PromotingMainloop<C, ScaleFactors<C>>;
 
     #[inline(always)]
     fn bytes<T: TileShape>() -> u32 {
@@ -95,24 +91,24 @@ impl Scaling for BlockScales {
         operands: BlockScaleOperands<'_>,
         stages: Consumer<C::Stages, C::Cluster>,
         (consumer, thread): (WarpgroupIdx, WarpgroupThread),
-    ) -> PromotingMainloop<C> {
+    ) -> PromotingMainloop<C, ScaleFactors<C>> {
         const {
             assert!(
                 C::Tile::K == BLOCK && BLOCK.is_multiple_of(C::Tile::N),
                 "a k-tile has one scale for a row of A, and one for the tile's columns of B"
             );
         }
-        PromotingMainloop {
-            products: WgmmaMainloop::new(rings, stages, consumer, thread),
+        let products = WgmmaMainloop::new(rings, stages, consumer, thread);
+        let factors = ScaleFactors {
             scales,
             of_b: operands.b,
-        }
+        };
+        PromotingMainloop::new(products, factors)
     }
 }
 
-/// Multiplies k-tiles by `wgmma`, scales their products, and adds them in f32.
-pub struct PromotingMainloop<C: Config<Scaling = BlockScales>> {
-    products: WgmmaMainloop<C>,
+/// The scales of a k-tile as factors of its products.
+pub struct ScaleFactors<C: Config<Scaling = BlockScales>> {
     scales: ScaleRing<C>,
     of_b: ScalesOfB,
 }
@@ -122,14 +118,31 @@ type AtomScales = L!((64, 1):(1, 0));
 /// Which of them a thread reads: those of the two rows whose accumulators it has. The four lanes of a row read the same.
 type OfRows = Tv<L!((4, 8, 4):(0@0, 1@0, 16@0)), L!(2:8@0)>;
 
-impl<C: Config<Scaling = BlockScales>> PromotingMainloop<C> {
-    /// The scales of the products of the thread's two rows in the consumer's `nth` M atom, where `of_b` is B's.
+impl<C: Config<Scaling = BlockScales>> Factors<C> for ScaleFactors<C> {
+    /// B's scale of the tile's columns.
+    type OfTile = f32;
+    type OfAtom = [f32; 2];
+    const ARE_IN_STAGE: bool = true;
+
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn scales(&self, stage: StageIdx, nth: usize, of_b: f32) -> [f32; 2] {
-        let WgmmaMainloop {
-            consumer, thread, ..
-        } = self.products;
+    fn of_tile(&self, (_, column): (u32, u32), k_tile: u32) -> f32 {
+        let [column, _] = tile_origin::<C::UnitB>((column, 0u32));
+        let row = i64::from(column) / BLOCK as i64;
+        let ScalesOfB { first, ld } = self.of_b;
+        // SAFETY: the launcher promises a scale for each block, and the kernel before this one has ended.
+        unsafe { first.load(row * ld + i64::from(k_tile)) }
+    }
+
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    fn of_atom(
+        &self,
+        (consumer, thread): (WarpgroupIdx, WarpgroupThread),
+        nth: usize,
+        stage: StageIdx,
+        of_b: f32,
+    ) -> [f32; 2] {
         let first = 64 * i64::from(m_atom::<C>(consumer, nth));
         let atom = self.scales.stage(stage).offset(first);
         // SAFETY: the stage is full until it is released.
@@ -138,61 +151,9 @@ impl<C: Config<Scaling = BlockScales>> PromotingMainloop<C> {
         [of_a.get(0) * of_b, of_a.get(1) * of_b]
     }
 
-    /// B's scale of the columns of the tile that begins there, in a k-tile.
     #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn scale_of_b(&self, (_, column): (u32, u32), k_tile: u32) -> f32 {
-        let [column, _] = tile_origin::<C::UnitB>((column, 0u32));
-        let row = i64::from(column) / BLOCK as i64;
-        let ScalesOfB { first, ld } = self.of_b;
-        // SAFETY: the launcher promises a scale for each block, and the kernel before this one has ended.
-        unsafe { first.load(row * ld + i64::from(k_tile)) }
-    }
-}
-
-impl<C: Config<Scaling = BlockScales>> Mainloop for PromotingMainloop<C> {
-    type Accumulators = Atoms<C>;
-
-    #[inline(always)]
-    fn takes_next(&mut self, k_tiles: u32) -> bool {
-        self.products.takes_next(k_tiles)
-    }
-
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn pass_over(&mut self, k_tiles: u32) {
-        self.products.pass_over(k_tiles);
-    }
-
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn mma(&mut self, tile: MainloopTile) -> Atoms<C> {
-        let WgmmaMainloop {
-            consumer, thread, ..
-        } = self.products;
-        let mut sums = C::Consumers::atoms(AtomFragment::<C::Mma>::filled(0.0));
-        self.products.begin();
-        for k_tile in tile.k_tiles {
-            let of_b = self.scale_of_b(tile.begin, k_tile);
-            let filled = self.products.stages.wait();
-            let mut products = C::Consumers::accumulators::<C::Mma>();
-            self.products
-                .multiply(products.as_mut(), filled.stage(), false);
-            let mut products = C::Consumers::wait(products);
-            let atoms = sums.as_mut().iter_mut().zip(products.as_mut());
-            for (nth, (sums, products)) in atoms.enumerate() {
-                let scales = self.scales(filled.stage(), nth, of_b);
-                each::<Values<C>>(|v| {
-                    // Pairs of two rows take turns.
-                    let scaled = scales[v / 2 % 2] * products.get(v);
-                    sums.set(v, sums.get(v) + scaled);
-                });
-            }
-            // All threads have read their scales.
-            warpgroup_sync(consumer);
-            self.products.stages.release(filled, thread);
-        }
-        self.products.end();
-        sums
+    fn add(factors: [f32; 2], v: usize, product: f32, sum: f32) -> f32 {
+        // Pairs of two rows take turns.
+        fma(factors[v / 2 % 2], product, sum)
     }
 }

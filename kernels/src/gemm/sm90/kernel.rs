@@ -22,7 +22,7 @@ use super::config::{Acc, Config, Storage, Values, streams_tiles};
 use super::epilogue_subtiles::SubtileBuffer;
 use super::loader::ByTma;
 use super::mainloop::m_atom;
-use super::scaling::{ScaleOperands, Scaling, Unscaled};
+use super::scaling::{ScaleOperands, Scaling};
 use crate::gemm::args::Args;
 use crate::gemm::config::{AtomFragment, ClusterShape, Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
@@ -56,7 +56,8 @@ pub unsafe fn gemm<C, P, L, W>(
     epilogue: W::Epilogue,
     block: Storage<C>,
 ) where
-    C: Config<Scaling = Unscaled>,
+    C: Config,
+    C::Scaling: for<'a> Scaling<Operands<'a> = ()>,
     P: Products<C>,
     L: ProducerRole<C>,
     W: StoreRole<C>,

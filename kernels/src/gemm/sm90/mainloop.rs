@@ -1,7 +1,7 @@
 //! The mainloop: `wgmma` over the k-tiles of a work tile, one group in flight while the next k-tile is awaited.
 
 use cutlet_device::collective::{Consumer, OrderedBarrier, StageIdx};
-use cutlet_device::sm90::{Accumulator, warpgroup_arrive, warpgroup_wait};
+use cutlet_device::sm90::{Accumulator, WgmmaGroup, warpgroup_arrive, warpgroup_wait};
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread, warpgroup_sync};
 
 use super::config::{Config, RingA, RingB};
@@ -18,7 +18,7 @@ pub struct WgmmaMainloop<C: Config> {
 }
 
 /// The accumulators under way of one M atom.
-type UnderWay<C> = Accumulator<<C as Config>::Mma>;
+pub(super) type UnderWay<C> = Accumulator<<C as Config>::Mma>;
 
 impl<C: Config> WgmmaMainloop<C> {
     /// The mainloop of a consumer, over these stages.
@@ -68,19 +68,32 @@ impl<C: Config> WgmmaMainloop<C> {
         stage: StageIdx,
         accumulate: bool,
     ) {
+        let group = warpgroup_arrive();
+        for (nth, accumulator) in accumulators.iter_mut().enumerate() {
+            self.multiply_atom(&group, nth, accumulator, stage, accumulate);
+        }
+        group.commit();
+    }
+
+    /// Adds the instructions of a k-tile and of the consumer's `nth` M atom to a group.
+    #[inline(always)]
+    pub(super) fn multiply_atom(
+        &self,
+        group: &WgmmaGroup,
+        nth: usize,
+        accumulator: &mut UnderWay<C>,
+        stage: StageIdx,
+        accumulate: bool,
+    ) {
         let (a, b) = (
             self.rings.0.operand_a::<C::Mma>(stage),
             self.rings.1.operand_b::<C::Mma>(stage),
         );
+        let a = a.rows(m_atom::<C>(self.consumer, nth));
+        let a = [a.k_step(0), a.k_step(1), a.k_step(2), a.k_step(3)];
         let b = [b.k_step(0), b.k_step(1), b.k_step(2), b.k_step(3)];
-        let group = warpgroup_arrive();
-        for (nth, accumulator) in accumulators.iter_mut().enumerate() {
-            let a = a.rows(m_atom::<C>(self.consumer, nth));
-            let a = [a.k_step(0), a.k_step(1), a.k_step(2), a.k_step(3)];
-            // SAFETY: the stage is full until it is released.
-            unsafe { group.mma_x4(accumulator, a, b, accumulate) };
-        }
-        group.commit();
+        // SAFETY: the stage is full until it is released.
+        unsafe { group.mma_x4(accumulator, a, b, accumulate) };
     }
 }
 
