@@ -27,7 +27,7 @@ fn main() -> Result<()> {
         // A precision is a lower bound: kernels without tensor cores multiply exactly.
         let most = match precision {
             Precision::Tf32 => 5e-4,
-            Precision::Exact | Precision::Tf32x3 => 1e-6,
+            _ => 1e-6,
         };
         assert!(error < most);
     }

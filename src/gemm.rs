@@ -6,6 +6,7 @@
 //! was chosen. [`epilogue`] describes what is fused with the product. If a kernel cannot fuse it, a second kernel makes C
 //! of the GEMM's [`partials`].
 
+mod block_scales;
 pub(crate) mod choice;
 mod description;
 mod element_type;
@@ -26,6 +27,7 @@ mod registry;
 mod tuning_file;
 
 use cutlet_device::DeviceData;
+use cutlet_device::fp8::F8E4M3;
 use cutlet_host::Stream;
 use half::{bf16, f16};
 
@@ -113,6 +115,7 @@ pub fn gemm<'a, T: Element<D>, D: DeviceData>(
 /// |---|---|---|
 /// | `f32` | `f32`, `bf16`, `f16` | on GPUs from Ampere on, by CUDA cores exactly, and by tensor cores in the lower [`Precision`]s |
 /// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on the tensor cores of GPUs from Ampere on. Hopper has kernels of its own |
+/// | [`F8E4M3`](crate::F8E4M3) | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
 /// | `f64` | `f64` | on the tensor cores of GPUs from Ampere on |
 /// | `i8` | `i32` | on the tensor cores of GPUs from Ampere on |
 ///
@@ -138,6 +141,9 @@ impl Element<f32> for bf16 {}
 impl Element for f16 {}
 impl Element<bf16> for f16 {}
 impl Element<f32> for f16 {}
+impl Element<bf16> for F8E4M3 {}
+impl Element<f16> for F8E4M3 {}
+impl Element<f32> for F8E4M3 {}
 impl Element for f64 {}
 impl Element<i32> for i8 {}
 

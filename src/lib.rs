@@ -42,6 +42,7 @@ mod tensor;
 
 pub use contract::{Contraction, contract};
 pub use cutlet_device::DeviceData;
+pub use cutlet_device::fp8::F8E4M3;
 #[cfg(feature = "dlpack")]
 pub use cutlet_host::dlpack;
 pub use cutlet_host::{

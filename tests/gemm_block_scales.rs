@@ -1,162 +1,233 @@
-//! A kernel of 8-bit floats with block scales, launched by its handle on the CPU: the library launches none yet, so that
-//! it has no PTX.
+//! GEMM of 8-bit floats with scales of blocks against sums in f64, on a GPU if there is one: every kernel, every type of
+//! C, odd extents, orders that are copied, and what is fused.
 
-use cutlet_device::fp8::F8E4M3;
-use cutlet_device::tile::KMajor as K;
-use cutlet_device::tma::TensorMap;
-use cutlet_device::{Global, GlobalMut, instantiate};
-use cutlet_host::{Device, TensorMapSpec};
-use cutlet_kernels::PTX;
-use cutlet_kernels::gemm::args::Args;
-use cutlet_kernels::gemm::config::{
-    Cluster, ClusterShape, Cooperative, EpilogueTile, PingPong, Stages, Tile,
-};
-use cutlet_kernels::gemm::epilogue::Scale;
-use cutlet_kernels::gemm::sm90::{
-    BlockScaled, Config, ScalesOfB, Sm90, Storage, ToMatrix, box_a, box_b, box_c, box_scales,
-    gemm_with_block_scales,
+use crate::by_kernel::by_kernel;
+use crate::convert::Convert;
+use cutlet::Order::{ColMajor, RowMajor};
+use cutlet::{
+    Activation, Device, Element, F8E4M3, Gemm, Matrix, MatrixMut, Order, Stream, bf16, f16,
 };
 
-/// C is of f32.
-type Types = BlockScaled<F8E4M3, f32>;
-type Shared = Sm90<
-    Types,
-    K,
-    K,
-    K,
-    Tile<128, 128, 128>,
-    Stages<3>,
-    Cluster<2, 1>,
-    Cooperative<2>,
-    EpilogueTile<32>,
->;
-type InTurns =
-    Sm90<Types, K, K, K, Tile<64, 64, 128>, Stages<4>, Cluster<1, 1>, PingPong, EpilogueTile<32>>;
+/// The kernels.
+const KERNELS: [&str; 4] = [
+    "e4m3_256x128x128_2x1_coop_blocks",
+    "e4m3_128x128x128_2x1_coop_blocks",
+    "e4m3_64x128x128_1x1_ws_blocks",
+    "e4m3_64x64x128_1x1_ws_blocks",
+];
 
-instantiate! {
-    #[kernel(threads = Shared::THREADS, min_blocks = 1, cluster = <Cluster<2, 1>>::LAUNCH_BOUND, arch = "sm_90a")]
-    pub unsafe fn shared_rows(
-        #[grid_constant] map_a: &TensorMap,
-        #[grid_constant] map_b: &TensorMap,
-        #[grid_constant] map_c: &TensorMap,
-        #[grid_constant] map_scales_a: &TensorMap,
-        scales_b: ScalesOfB,
-        c: GlobalMut<f32>,
-        workspace: GlobalMut<f32>,
-        args: Args,
-        epilogue: Scale,
-        #[shared] storage: Storage<Shared>,
-    ) = gemm_with_block_scales::<Shared, ToMatrix<Scale>>;
-}
-instantiate! {
-    #[kernel(threads = InTurns::THREADS, min_blocks = 1, cluster = <Cluster<1, 1>>::LAUNCH_BOUND, arch = "sm_90a")]
-    pub unsafe fn in_turns(
-        #[grid_constant] map_a: &TensorMap,
-        #[grid_constant] map_b: &TensorMap,
-        #[grid_constant] map_c: &TensorMap,
-        #[grid_constant] map_scales_a: &TensorMap,
-        scales_b: ScalesOfB,
-        c: GlobalMut<f32>,
-        workspace: GlobalMut<f32>,
-        args: Args,
-        epilogue: Scale,
-        #[shared] storage: Storage<InTurns>,
-    ) = gemm_with_block_scales::<InTurns, ToMatrix<Scale>>;
+/// A product, and how its operands lie.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    extents: [usize; 3],
+    /// Of A, B, A's scales and B's.
+    orders: [Order; 4],
+    factors: [f32; 2],
+    activation: Option<Activation>,
 }
 
-/// Checks C = A·B with scales, by the kernel `$kernel` of configuration `$config`, against sums in f64.
-macro_rules! check {
-    ($kernel:ident: $config:ty, [$m:expr, $n:expr, $k:expr], blocks $blocks:expr) => {{
-        let (m, n, k): (usize, usize, usize) = ($m, $n, $k);
-        let stream = Device::cpu().stream().unwrap();
-        let function = stream.device().load(&PTX, &$kernel).unwrap();
-        let mut random = fastrand::Rng::with_seed((m + n + k) as u64);
-        let elements = |random: &mut fastrand::Rng, count: usize| -> Vec<F8E4M3> {
-            let element = |_| F8E4M3::from_f32(random.f32() * 4.0 - 2.0);
-            (0..count).map(element).collect()
-        };
-        let (a, b) = (elements(&mut random, m * k), elements(&mut random, n * k));
-        let scales = |random: &mut fastrand::Rng, count: usize| -> Vec<f32> {
-            (0..count).map(|_| random.f32() + 0.5).collect()
-        };
-        // Rows of A's scales are along m, and begin at multiples of 16 bytes.
-        let (k_tiles, ld) = (k.div_ceil(128), m.next_multiple_of(4));
-        let scales_a = scales(&mut random, k_tiles * ld);
-        let scales_b = scales(&mut random, n.div_ceil(128) * k_tiles);
+const PLAIN: Case = Case {
+    extents: [200, 264, 400],
+    orders: [RowMajor, ColMajor, ColMajor, ColMajor],
+    factors: [1.0, 0.0],
+    activation: None,
+};
 
-        let (on_a, on_b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
-        let on_scales_a = stream.upload(&scales_a).unwrap();
-        let on_scales_b = stream.upload(&scales_b).unwrap();
-        let mut on_c = stream.filled::<f32>(m * n, 0xff).unwrap();
-        let rows = |rows: usize, columns: usize, ld: usize| {
-            TensorMapSpec::rows(rows as u64, columns as u64, ld as u64)
-        };
-        let cluster = <$config as Config>::Cluster::STATIC.unwrap();
-        let map_a = rows(m, k, k)
-            .encode(&on_a, box_a::<$config>(cluster))
-            .unwrap();
-        let map_b = rows(n, k, k)
-            .encode(&on_b, box_b::<$config>(cluster))
-            .unwrap();
-        let map_c = rows(m, n, n).encode(&on_c, box_c::<$config>()).unwrap();
-        let map_scales = rows(k_tiles, m, ld).encode(&on_scales_a, box_scales::<$config>());
-        let first = std::ptr::with_exposed_provenance(on_scales_b.view().address() as usize);
-        let of_b = ScalesOfB {
-            first: Global::from_ptr(first),
-            ld: k_tiles as i64,
-        };
-        let mut args = Args::new::<$config>([m, n, k].map(|extent| extent as i32), n as i64);
-        args.tma.stores_c = 1;
-        let workspace = GlobalMut::<f32>::from_ptr(std::ptr::null_mut());
-        let all = (
-            map_a,
-            map_b,
-            map_c,
-            map_scales.unwrap(),
-            of_b,
-            &mut on_c,
-            workspace,
-            args,
-            Scale::ONE,
-        );
-        // SAFETY: the maps describe the matrices and A's scales. B has a scale for each block.
-        unsafe { stream.launch(&function, $blocks, all).unwrap() };
-        let found = stream.download(&on_c).unwrap();
-        for i in 0..m {
-            for j in 0..n {
-                let products = (0..k).map(|l| {
-                    let (a, b) = (a[i * k + l].to_f32(), b[j * k + l].to_f32());
-                    let scale_a = scales_a[l / 128 * ld + i];
-                    let scale_b = scales_b[j / 128 * k_tiles + l / 128];
-                    f64::from(a) * f64::from(b) * f64::from(scale_a) * f64::from(scale_b)
-                });
-                let (sum, squares) = products.fold((0.0, 0.0), |(sum, squares), product| {
-                    (sum + product, squares + product * product)
-                });
-                let error = (f64::from(found[i * n + j]) - sum).abs();
-                // What the instruction drops of a k-tile's sum, and roundings that grow as √k.
-                let most = 1e-6 * f64::sqrt(squares * k as f64) + 2e-4 * f64::sqrt(squares);
-                assert!(
-                    error <= most,
-                    "C[{i}, {j}] of {m}×{n}×{k}: {error} > {most}"
-                );
-            }
+/// A matrix of random elements.
+struct Host<T> {
+    elements: Vec<T>,
+    extents: [usize; 2],
+    order: Order,
+}
+
+impl<T: Convert> Host<T> {
+    fn new(extents: [usize; 2], order: Order, mut element: impl FnMut() -> f64) -> Self {
+        let [rows, columns] = extents;
+        let elements = (0..rows * columns).map(|_| T::of(element()));
+        Host {
+            elements: elements.collect(),
+            extents,
+            order,
         }
-    }};
-}
+    }
 
-/// Two blocks share B. Edges, several tiles of a block, and k that is no multiple of 128.
-#[test]
-fn a_cluster_scales_its_products() {
-    for [m, n, k] in [[128, 128, 128], [200, 264, 400], [300, 136, 528]] {
-        check!(shared_rows: Shared, [m, n, k], blocks 2);
+    fn at(&self, row: usize, column: usize) -> f64 {
+        let [rows, columns] = self.extents;
+        let place = match self.order {
+            RowMajor => row * columns + column,
+            ColMajor => column * rows + row,
+        };
+        self.elements[place].number()
     }
 }
 
-/// Each consumer has every other tile, whose k-tiles go backwards.
-#[test]
-fn consumers_that_take_turns_scale_their_products() {
-    for [m, n, k] in [[64, 64, 128], [130, 200, 656]] {
-        check!(in_turns: InTurns, [m, n, k], blocks 2);
+/// Computes a case by the kernel of this name, and compares each entry of C.
+fn check<D: Convert>(stream: &Stream, case: Case, kernel: Option<&str>)
+where
+    F8E4M3: Element<D>,
+{
+    let Case {
+        extents: [m, n, k],
+        orders: [order_a, order_b, order_of_a, order_of_b],
+        factors: [alpha, beta],
+        activation,
+    } = case;
+    let blocks = |extent: usize| extent.div_ceil(128);
+    let mut random = fastrand::Rng::with_seed((m + n + k) as u64);
+    let a = Host::<F8E4M3>::new([m, k], order_a, || random.f64() * 4.0 - 2.0);
+    let b = Host::<F8E4M3>::new([k, n], order_b, || random.f64() * 4.0 - 2.0);
+    let of_a = Host::<f32>::new([m, blocks(k)], order_of_a, || random.f64() + 0.5);
+    let of_b = Host::<f32>::new([blocks(k), blocks(n)], order_of_b, || random.f64() + 0.5);
+    let nothing = if beta == 0.0 { f64::NAN } else { 1.5 };
+    let old = Host::<D>::new([m, n], RowMajor, || nothing);
+
+    let (on_a, on_b) = (
+        stream.upload(&a.elements).unwrap(),
+        stream.upload(&b.elements).unwrap(),
+    );
+    let on_of_a = stream.upload(&of_a.elements).unwrap();
+    let on_of_b = stream.upload(&of_b.elements).unwrap();
+    let mut on_c = stream.upload(&old.elements).unwrap();
+    let gemm = Gemm::new(
+        Matrix::packed(&on_a, m, k, order_a).unwrap(),
+        Matrix::packed(&on_b, k, n, order_b).unwrap(),
+        MatrixMut::row_major(&mut on_c, m, n).unwrap(),
+    );
+    let gemm = by_kernel(kernel, gemm)
+        .alpha(alpha)
+        .beta(beta)
+        .block_scales(
+            Matrix::packed(&on_of_a, m, blocks(k), order_of_a).unwrap(),
+            Matrix::packed(&on_of_b, blocks(k), blocks(n), order_of_b).unwrap(),
+        );
+    let mut gemm = match activation {
+        Some(activation) => gemm.activation(activation),
+        None => gemm,
+    };
+    gemm.run(stream).unwrap();
+    let found = Host {
+        elements: stream.download(&on_c).unwrap(),
+        ..old
+    };
+    for (i, j) in (0..m).flat_map(|i| (0..n).map(move |j| (i, j))) {
+        let products = (0..k).map(|l| {
+            let scales = of_a.at(i, l / 128) * of_b.at(l / 128, j / 128);
+            a.at(i, l) * b.at(l, j) * scales
+        });
+        let (sum, squares) = products.fold((0.0, 0.0), |(sum, squares), product| {
+            (sum + product, squares + product * product)
+        });
+        let added = if beta == 0.0 {
+            0.0
+        } else {
+            f64::from(beta) * 1.5
+        };
+        let sum = f64::from(alpha) * sum + added;
+        let expected = match activation {
+            Some(Activation::Relu) => sum.max(0.0),
+            _ => sum,
+        };
+        // What the instruction drops of a k-tile's sum, roundings that grow as √k, and the rounding of C.
+        let root = f64::from(alpha).abs() * squares.sqrt();
+        let most = (1e-6 * (k as f64).sqrt() + 1e-3) * root + expected.abs() / 250.0;
+        let error = (found.at(i, j) - expected).abs();
+        assert!(
+            error <= most,
+            "C[{i}, {j}] of {case:?} by {kernel:?}: {error} > {most}"
+        );
     }
+}
+
+/// Whether the device has a kernel: not all have a body for the CPU.
+fn has(stream: &Stream, kernel: &str) -> bool {
+    stream.device().compute_capability().is_some()
+        || ["e4m3_256", "e4m3_64x128"]
+            .iter()
+            .any(|it| kernel.starts_with(it))
+}
+
+#[test]
+fn each_kernel_scales_its_products() {
+    let stream = Device::auto().stream().unwrap();
+    for kernel in KERNELS.into_iter().filter(|it| has(&stream, it)) {
+        for extents in [
+            [128, 128, 128],
+            [200, 264, 400],
+            [300, 136, 528],
+            [1, 72, 1000],
+        ] {
+            check::<bf16>(&stream, Case { extents, ..PLAIN }, Some(kernel));
+        }
+    }
+}
+
+#[test]
+fn operands_and_scales_in_other_orders_are_copied() {
+    let stream = Device::auto().stream().unwrap();
+    for orders in [
+        [ColMajor, ColMajor, ColMajor, RowMajor],
+        [RowMajor, RowMajor, RowMajor, ColMajor],
+        [ColMajor, RowMajor, RowMajor, RowMajor],
+    ] {
+        for extents in [[130, 70, 333], [67, 129, 200]] {
+            check::<bf16>(
+                &stream,
+                Case {
+                    extents,
+                    orders,
+                    ..PLAIN
+                },
+                None,
+            );
+        }
+    }
+}
+
+#[test]
+fn any_c_is_written() {
+    let stream = Device::auto().stream().unwrap();
+    for factors in [[1.0, 0.0], [-2.0, 1.0], [0.5, 3.0]] {
+        for extents in [[70, 136, 300], [67, 77, 300]] {
+            let case = Case {
+                extents,
+                factors,
+                ..PLAIN
+            };
+            check::<f32>(&stream, case, None);
+            check::<bf16>(&stream, case, None);
+        }
+    }
+    let activation = Some(Activation::Relu);
+    check::<f16>(
+        &stream,
+        Case {
+            activation,
+            ..PLAIN
+        },
+        None,
+    );
+}
+
+#[test]
+fn scales_of_other_extents_are_refused() {
+    let stream = Device::cpu().stream().unwrap();
+    let zeros = stream.zeroed::<F8E4M3>(64 * 200).unwrap();
+    let scales = stream.zeroed::<f32>(1000).unwrap();
+    let mut on_c = stream.zeroed::<bf16>(64 * 64).unwrap();
+    let mut refused = |order: Order, rows: usize, columns: usize| {
+        let c = MatrixMut::packed(&mut on_c, 64, 64, order).unwrap();
+        let a = Matrix::row_major(&zeros, 64, 200).unwrap();
+        let b = Matrix::col_major(&zeros, 200, 64).unwrap();
+        let of_a = Matrix::row_major(&scales, rows, columns).unwrap();
+        let of_b = Matrix::row_major(&scales, 2, 1).unwrap();
+        let run = Gemm::new(a, b, c).block_scales(of_a, of_b).run(&stream);
+        run.unwrap_err().to_string()
+    };
+    let error = refused(RowMajor, 64, 1);
+    assert!(
+        error.contains("A's scales are 64×1, and the product of 64×64×200 has 64×2"),
+        "{error}"
+    );
+    let error = refused(ColMajor, 64, 2);
+    assert!(error.contains("C is column-major"), "{error}");
 }

@@ -1,5 +1,5 @@
-//! `gemm` on tensor cores by `mma.sync` against an f64 reference, on a GPU if there is one: every kernel of each
-//! element type, every order, awkward extents, padded leading dimensions, offsets that break alignment, splits, and
+//! `gemm` on tensor cores against an f64 reference, on a GPU if there is one: every kernel by `mma.sync` of each element
+//! type, every kernel by `wgmma` that reads K-major operands alone, every order, awkward extents, padded leading dimensions, offsets that break alignment, splits, and
 //! everything that is fused.
 
 use crate::by_kernel::by_kernel;
@@ -7,7 +7,7 @@ use crate::convert::Convert;
 use crate::rounding;
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
-    Activation, Bias, Device, DeviceData, Element, Gemm, Matrix, MatrixMut, Operand, Order,
+    Activation, Bias, Device, DeviceData, Element, F8E4M3, Gemm, Matrix, MatrixMut, Operand, Order,
     Precision, Stream,
 };
 use half::{bf16, f16};
@@ -41,6 +41,7 @@ fn between<T: Number>(random: &mut fastrand::Rng) -> T {
 number! {
     bf16: 1.0 / 256.0, poison bf16::NAN, random between;
     f16: 1.0 / 2048.0, poison f16::NAN, random between;
+    F8E4M3: 1.0 / 16.0, poison F8E4M3::from_bits(0x7F), random between;
     f32: f32::EPSILON as f64 / 2.0, poison f32::NAN, random between;
     f64: f64::EPSILON / 2.0, poison f64::NAN, random between;
     i8: 0.0, poison i8::MIN, random |random: &mut fastrand::Rng| random.i8(..);
@@ -129,7 +130,10 @@ fn flipped(order: Order) -> Order {
     }
 }
 
-/// The family's kernels for A and B in these orders. A kernel may compute Cᵀ = Bᵀ·Aᵀ.
+/// What the names of the kernels begin with.
+const FAMILIES: [&str; 3] = ["mma_", "e4m3_", "tf32_"];
+
+/// The kernels for A and B in these orders. A kernel may compute Cᵀ = Bᵀ·Aᵀ.
 fn names<T: Element<D>, D: DeviceData>(
     a: Order,
     b: Order,
@@ -139,7 +143,7 @@ fn names<T: Element<D>, D: DeviceData>(
     let mut names = Gemm::<T, D>::instances(backend, a, b, precision);
     let transposed = Gemm::<T, D>::instances(backend, flipped(b), flipped(a), precision);
     names.extend(transposed);
-    names.retain(|name| name.starts_with("mma_"));
+    names.retain(|name| FAMILIES.iter().any(|family| name.starts_with(family)));
     names.sort_unstable();
     names.dedup();
     names
@@ -174,6 +178,8 @@ where
 /// Bytes that the kernel of this name reads at a time.
 fn bytes_at_a_time<T>(name: &str) -> usize {
     match name {
+        // Operands that it does not read are copied.
+        _ if !name.starts_with("mma_") => size_of::<T>(),
         _ if name.contains("_any_") => size_of::<T>(),
         _ if name.contains("_words_") => 4,
         _ => 16,
@@ -327,7 +333,10 @@ where
         let sums =
             rounding::of_sum(k, magnitude) / f64::from(f32::EPSILON / 2.0) * T::Factor::ROUNDING;
         let products = match self.case.precision {
+            // The tensor cores add the products of a k-tile with 14 bits.
+            Precision::Exact if size_of::<T>() == 1 && D::ROUNDING > 0.0 => root * 2.0 / 1024.0,
             Precision::Exact => 0.0,
+            Precision::FastAccumulation => root * (k as f64 / 128.0).sqrt().max(1.0) * 2.0 / 1024.0,
             Precision::Tf32 => root * 4.0 / 1024.0,
             Precision::Tf32x3 => root * 4.0 / 1024.0 / 1024.0,
         };
@@ -486,6 +495,46 @@ fn sixteen_bits_into_other_types() {
     check_fused::<f16, f32>(Precision::Exact, Activation::Relu);
     check_fused::<bf16, f16>(Precision::Exact, Activation::Relu);
     check_fused::<f16, bf16>(Precision::Exact, Activation::Relu);
+}
+
+#[test]
+fn e4m3_into_all_types() {
+    check_all::<F8E4M3, bf16>(Precision::Exact);
+    check_all::<F8E4M3, f32>(Precision::FastAccumulation);
+    check_fused::<F8E4M3, bf16>(Precision::FastAccumulation, Activation::Silu);
+    check_fused::<F8E4M3, f16>(Precision::Exact, Activation::Relu);
+}
+
+/// The error of a sum of so many products, relative to the root of the sum of their squares.
+fn error_of_e4m3(stream: &Stream, k: usize, precision: Precision) -> f64 {
+    let case = Case {
+        extents: [64, 64, k],
+        precision,
+        ..PLAIN
+    };
+    let problem = Problem::<F8E4M3, f32>::random(case);
+    let found = problem.run(stream, None).unwrap();
+    let error = |(i, j): (usize, usize)| {
+        let products = (0..k).map(|l| problem.a.at(i, l) * problem.b.at(l, j));
+        let (sum, squares) = products.fold((0.0, 0.0), |(sum, squares), it| {
+            (sum + it, squares + it * it)
+        });
+        (found[problem.c.index(i, j)].number() - sum).abs() / squares.sqrt()
+    };
+    let places = (0..64).map(|i| (i, i * 7 % 64));
+    places.map(error).fold(0.0, f64::max)
+}
+
+#[test]
+fn promoted_sums_keep_the_error_of_a_k_tile() {
+    let stream = Device::auto().stream().unwrap();
+    let promoted = error_of_e4m3(&stream, 16384, Precision::Exact);
+    assert!(promoted < 1e-3, "{promoted}");
+    // The CPU backend adds in f32.
+    if stream.device().compute_capability().is_some() {
+        let fast = error_of_e4m3(&stream, 16384, Precision::FastAccumulation);
+        assert!(fast > 4.0 * promoted && fast < 0.05, "{fast}, {promoted}");
+    }
 }
 
 #[test]

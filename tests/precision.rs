@@ -70,8 +70,8 @@ fn each_precision_is_within_its_error() {
                     };
                     let found = error([m, n, k], at, &added, &c);
                     let most = match precision {
-                        Precision::Exact | Precision::Tf32x3 => 1e-6,
                         Precision::Tf32 => 5e-4,
+                        _ => 1e-6,
                     };
                     assert!(
                         found <= most,

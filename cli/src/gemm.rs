@@ -330,6 +330,7 @@ fn cublas_time<T: Element<D>, D: Stored>(
         Precision::Tf32 => Compute::Tf32,
         // cuBLASLt has no product of three.
         Precision::Exact | Precision::Tf32x3 => T::COMPUTE,
+        Precision::FastAccumulation => Compute::FastF8,
     };
     let Some(epilogue) = cublas_epilogue(args, bias) else {
         return Ok(None);

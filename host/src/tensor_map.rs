@@ -33,13 +33,16 @@ mod sealed {
     /// The driver's name of an element type. Of a wrong size, a map would reach beyond its view.
     pub trait DataType {
         const DATA_TYPE: CUtensorMapDataType;
+        /// Its name if loads round elements to tf32.
+        const AS_TF32: Option<CUtensorMapDataType> = None;
     }
 }
 
 macro_rules! element {
-    ($($type:ty: $data_type:ident,)*) => {$(
+    ($($type:ty: $data_type:ident $(, rounded $as_tf32:ident)?;)*) => {$(
         impl sealed::DataType for $type {
             const DATA_TYPE: CUtensorMapDataType = CUtensorMapDataType::$data_type;
+            $(const AS_TF32: Option<CUtensorMapDataType> = Some(CUtensorMapDataType::$as_tf32);)?
         }
 
         impl TensorMapElement for $type {}
@@ -47,19 +50,19 @@ macro_rules! element {
 }
 
 element! {
-    u8: CU_TENSOR_MAP_DATA_TYPE_UINT8,
-    i8: CU_TENSOR_MAP_DATA_TYPE_UINT8,
-    F8E4M3: CU_TENSOR_MAP_DATA_TYPE_UINT8,
-    F8E5M2: CU_TENSOR_MAP_DATA_TYPE_UINT8,
-    u16: CU_TENSOR_MAP_DATA_TYPE_UINT16,
-    f16: CU_TENSOR_MAP_DATA_TYPE_FLOAT16,
-    bf16: CU_TENSOR_MAP_DATA_TYPE_BFLOAT16,
-    u32: CU_TENSOR_MAP_DATA_TYPE_UINT32,
-    i32: CU_TENSOR_MAP_DATA_TYPE_INT32,
-    f32: CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
-    u64: CU_TENSOR_MAP_DATA_TYPE_UINT64,
-    i64: CU_TENSOR_MAP_DATA_TYPE_INT64,
-    f64: CU_TENSOR_MAP_DATA_TYPE_FLOAT64,
+    u8: CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    i8: CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    F8E4M3: CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    F8E5M2: CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    u16: CU_TENSOR_MAP_DATA_TYPE_UINT16;
+    f16: CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
+    bf16: CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
+    u32: CU_TENSOR_MAP_DATA_TYPE_UINT32;
+    i32: CU_TENSOR_MAP_DATA_TYPE_INT32;
+    f32: CU_TENSOR_MAP_DATA_TYPE_FLOAT32, rounded CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
+    u64: CU_TENSOR_MAP_DATA_TYPE_UINT64;
+    i64: CU_TENSOR_MAP_DATA_TYPE_INT64;
+    f64: CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
 }
 
 /// The granularity in which the L2 cache fetches a box's lines.
@@ -109,6 +112,7 @@ pub struct TensorMapSpec {
     /// From one element of a box to the next along each dimension.
     element_stride: [u32; MAX_RANK],
     promotion: L2Promotion,
+    as_tf32: bool,
 }
 
 impl TensorMapSpec {
@@ -120,6 +124,7 @@ impl TensorMapSpec {
             stride: [ld, 0, 0, 0],
             element_stride: [1; MAX_RANK],
             promotion: L2Promotion::Bytes128,
+            as_tf32: false,
         }
     }
 
@@ -213,6 +218,15 @@ impl TensorMapSpec {
         TensorMapSpec { promotion, ..self }
     }
 
+    /// The same tensor, whose elements are `f32`, and are rounded to tf32 as they are loaded. `wgmma` leaves out the bits
+    /// that tf32 does not have, which rounds towards zero.
+    pub const fn as_tf32(self) -> Self {
+        TensorMapSpec {
+            as_tf32: true,
+            ..self
+        }
+    }
+
     /// Makes the map of this tensor for boxes of `tile`. The tensor begins at the first element of
     /// `view`. A box has one element along each dimension that `tile` does not have.
     ///
@@ -237,15 +251,19 @@ impl TensorMapSpec {
         if let Some(fault) = fault {
             return Err(bad(&view, &shape, fault.to_string(), fault.fix()));
         }
+        if self.as_tf32 && <V::Element as sealed::DataType>::AS_TF32.is_none() {
+            let found = "its elements are not f32, and tf32 has f32's exponents".to_string();
+            return Err(bad(&view, &shape, found, "leave out as_tf32"));
+        }
         match view.device().place() {
-            Place::Cpu => Ok(encode_for_cpu(&view, &shape)),
+            Place::Cpu => Ok(encode_for_cpu(&view, &shape, self.as_tf32)),
             Place::Gpu(gpu) if gpu.capability < (9, 0) => Err(bad(
                 &view,
                 &shape,
                 format!("{} has no TMA", view.device().name()),
                 "use a kernel without tensor maps (TMA needs compute capability 9.0)",
             )),
-            Place::Gpu(_) => encode_for_gpu(&view, &shape, self.promotion),
+            Place::Gpu(_) => encode_for_gpu(&view, &shape, self.promotion, self.as_tf32),
         }
     }
 
@@ -280,7 +298,11 @@ fn bad<T: TensorMapElement>(
     }
 }
 
-fn encode_for_cpu<T: TensorMapElement>(view: &View<'_, T>, shape: &TensorMapShape) -> TensorMap {
+fn encode_for_cpu<T: TensorMapElement>(
+    view: &View<'_, T>,
+    shape: &TensorMapShape,
+    rounds_to_tf32: bool,
+) -> TensorMap {
     let model = TensorMapModel {
         address: view.address(),
         element_bytes: shape.element_bytes as u32,
@@ -290,6 +312,7 @@ fn encode_for_cpu<T: TensorMapElement>(view: &View<'_, T>, shape: &TensorMapShap
         box_extent: shape.box_extent,
         element_stride: shape.element_stride.map(|stride| stride as u8),
         span: shape.swizzle_bytes,
+        rounds_to_tf32,
     };
     TensorMap::from_words(model.encode())
 }
@@ -298,7 +321,12 @@ fn encode_for_gpu<T: TensorMapElement>(
     view: &View<'_, T>,
     shape: &TensorMapShape,
     promotion: L2Promotion,
+    as_tf32: bool,
 ) -> Result<TensorMap> {
+    let data_type = match T::AS_TF32 {
+        Some(as_tf32_type) if as_tf32 => as_tf32_type,
+        _ => T::DATA_TYPE,
+    };
     let strides = shape.stride.map(|stride| stride * shape.element_bytes);
     let swizzle = match shape.swizzle_bytes {
         16 => CUtensorMapSwizzle::CU_TENSOR_MAP_SWIZZLE_NONE,
@@ -321,7 +349,7 @@ fn encode_for_gpu<T: TensorMapElement>(
     check("making a tensor map", unsafe {
         sys::cuTensorMapEncodeTiled(
             &mut map,
-            T::DATA_TYPE,
+            data_type,
             shape.rank as u32,
             std::ptr::with_exposed_provenance_mut(view.address() as usize),
             shape.extent.as_ptr(),

@@ -36,7 +36,11 @@ pub fn precision(operation: &str, word: Option<&str>) -> Result<Precision> {
         None | Some("exact") => Precision::Exact,
         Some("tf32") => Precision::Tf32,
         Some("3xtf32") => Precision::Tf32x3,
-        Some(other) => return unknown(operation, "precision", other, "exact, tf32 or 3xtf32"),
+        Some("fast-accumulation") => Precision::FastAccumulation,
+        Some(other) => {
+            let known = "exact, tf32, 3xtf32 or fast-accumulation";
+            return unknown(operation, "precision", other, known);
+        }
     })
 }
 

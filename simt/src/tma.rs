@@ -175,8 +175,21 @@ unsafe fn load_box(map: &TensorMapModel, at: &[i32], to: u32, barrier: u32) {
         let element = element as usize;
         // SAFETY: the caller promises the tensor; `locate` checked the destination.
         unsafe { load_elements(from, block.shared.at(to), element, element) };
+        if map.rounds_to_tf32 {
+            let number = block.shared.at(to).cast::<f32>();
+            // SAFETY: the element was just written, and is aligned to its size.
+            unsafe { number.write(rounded_to_tf32(number.read())) };
+        }
     });
     mbarrier_complete_tx(barrier, bytes);
+}
+
+/// The nearest number of tf32, which has 10 bits of mantissa. Ties round away from zero.
+fn rounded_to_tf32(number: f32) -> f32 {
+    match number.is_finite() {
+        true => f32::from_bits((number.to_bits() + 0x1000) & !0x1FFF),
+        false => number,
+    }
 }
 
 /// Checks a request to fetch the box at `at`, innermost coordinate first, into the L2 cache. The model has no cache.

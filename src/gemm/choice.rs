@@ -22,8 +22,9 @@ pub const REACH: f64 = 1.3;
 /// is corrected for problems like those that were measured. Its clocks are the model's least estimate: estimates of other
 /// families are not corrected either. None if there are no instances.
 pub fn fastest(instances: &[&'static KernelTraits], input: &CostInput) -> Option<Candidate> {
-    // Only instances for K-major operands were measured, with a C of the operands' type and nothing fused.
+    // Only instances for K-major 16-bit operands were measured, with a C of the operands' type and nothing fused.
     let is_like_measured = input.allows_fixup
+        && input.bytes_ab == 2
         && input.bytes_c == input.bytes_ab
         && instances.iter().all(|it| it.k_major == [true; 2]);
     let measured = is_like_measured.then(|| Measured::on(input.device));

@@ -1,10 +1,12 @@
 //! The description of a GEMM: operands, groups, rows of tables, what is fused, and how the kernel is chosen.
 
 use cutlet_device::DeviceData;
+use cutlet_device::fp8::F8E4M3;
 use cutlet_host::{Backend, Device, Stream};
 use cutlet_kernels::gemm::epilogue::Accumulator;
 
 use super::Element;
+use super::block_scales::BlockScales;
 use super::choice::decomposition::SEPARATOR;
 use super::epilogue::{Activation, Bias, EpilogueArgs};
 use super::families::{self, KernelFamily};
@@ -71,6 +73,7 @@ pub struct Gemm<'a, T: Operand, D: DeviceData = T> {
     beta: Option<T::Factor>,
     pub(super) precision: Precision,
     pub(super) epilogue: EpilogueArgs<'a, D>,
+    pub(super) scales: Option<BlockScales<'a>>,
     pub(super) sizes: Sizes<'a>,
     pub(super) outer_k: OuterMode,
     /// The rows of A's table.
@@ -114,6 +117,7 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
             beta: None,
             precision: Precision::Exact,
             epilogue: EpilogueArgs::default(),
+            scales: None,
             sizes: Sizes::None,
             outer_k: OuterMode::ONE,
             gathered: None,
@@ -349,6 +353,49 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
     }
 }
 
+impl<'a, D: DeviceData> Gemm<'a, F8E4M3, D> {
+    /// Multiplies A and B by scales of blocks: 1×128 elements of A have a scale, and 128×128 elements of B. The last
+    /// blocks may be smaller. `of_a` is (m, k/128) and `of_b` is (k/128, n/128), both rounded up.
+    ///
+    /// Nothing is copied if `of_a` is column-major at multiples of 16 bytes, and `of_b` column-major. C is row-major.
+    /// The products of a block are added by tensor cores, and scaled and added in f32.
+    ///
+    /// ```
+    /// use cutlet::{Device, DeviceTensor, F8E4M3, Gemm, bf16};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// # if stream.device().compute_capability().is_some_and(|it| it != (9, 0)) { return Ok(()); }
+    /// let ones = |count| vec![F8E4M3::from_f32(1.0); count];
+    /// let a = DeviceTensor::upload(&stream, &ones(2 * 256), [2, 256])?;
+    /// let b = DeviceTensor::upload(&stream, &ones(256 * 8), [256, 8])?;
+    /// // Each row of A has two blocks, and B has two, one below the other.
+    /// let of_a = DeviceTensor::upload(&stream, &[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+    /// let of_b = DeviceTensor::upload(&stream, &[1.0f32, 0.5], [2, 1])?;
+    /// let mut c = DeviceTensor::<bf16>::zeroed(&stream, [2, 8])?;
+    /// Gemm::new(&a, &b, &mut c).block_scales(&of_a, &of_b).run(&stream)?;
+    /// let c = c.download(&stream)?;
+    /// assert_eq!((c[0].to_f32(), c[8].to_f32()), (128.0 + 128.0, 384.0 + 256.0));
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn block_scales(
+        mut self,
+        of_a: impl IntoTensor<'a, Element = f32>,
+        of_b: impl IntoTensor<'a, Element = f32>,
+    ) -> Self {
+        let both = || {
+            Ok(BlockScales {
+                a: matrix(of_a, "A's scales")?,
+                b: matrix(of_b, "B's scales")?,
+            })
+        };
+        match both() {
+            Ok(scales) => self.scales = Some(scales),
+            Err(found) => self.operands = Err(found),
+        }
+        self
+    }
+}
+
 impl<T: Element<D>, D: DeviceData> Gemm<'_, T, D> {
     /// Enqueues the GEMM in the stream. The stream keeps the kernel that was chosen, and launches it again for a GEMM of
     /// the same shape.
@@ -493,6 +540,7 @@ fn plain_query(backend: Backend, orders: [Order; 2], precision: Precision) -> Ke
         fused: Fused::Nothing,
         of_batches: false,
         indexed: IndexedOperand::None,
+        is_scaled: false,
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use cutlet_device::fp8::F8E4M3;
 use half::{bf16, f16};
 
 /// An element type of A, B or C. It prints as Rust names the type.
@@ -13,6 +14,8 @@ pub enum ElementType {
     Bf16,
     /// `f16`.
     F16,
+    /// `F8E4M3`.
+    E4m3,
     /// `f64`.
     F64,
     /// `i8`.
@@ -34,6 +37,7 @@ impl ElementType {
             ElementType::F32 => "f32",
             ElementType::Bf16 => "bf16",
             ElementType::F16 => "f16",
+            ElementType::E4m3 => "F8E4M3",
             ElementType::F64 => "f64",
             ElementType::I8 => "i8",
             ElementType::I32 => "i32",
@@ -58,6 +62,7 @@ has_element_type! {
     f32: F32;
     bf16: Bf16;
     f16: F16;
+    F8E4M3: E4m3;
     f64: F64;
     i8: I8;
     i32: I32;

@@ -6,6 +6,7 @@ mod simt;
 mod sm80;
 mod sm90;
 
+use cutlet_device::fp8::F8E4M3;
 use half::{bf16, f16};
 pub use sm90::EpiloguePlan;
 
@@ -60,7 +61,7 @@ macro_rules! families {
     };
 }
 families! {
-    f32 => f32: gemv::ToOwnType, simt::ToF32, sm80::ToOwnType(sm80::Tf32), sm80::ToOwnType(sm80::Tf32x3);
+    f32 => f32: gemv::ToOwnType, simt::ToF32, sm90::Tf32, sm80::ToOwnType(sm80::Tf32), sm80::ToOwnType(sm80::Tf32x3);
     f32 => bf16: simt::ToOtherType, sm80::ToOtherType(sm80::Tf32), sm80::ToOtherType(sm80::Tf32x3);
     f32 => f16: simt::ToOtherType, sm80::ToOtherType(sm80::Tf32), sm80::ToOtherType(sm80::Tf32x3);
     bf16 => bf16: gemv::ToOwnType, sm90::ToSameType, sm80::ToOwnType(sm80::Bf16);
@@ -69,6 +70,9 @@ families! {
     f16 => f32: sm90::ToF32, sm80::ToOtherType(sm80::F16);
     bf16 => f16: sm90::ToOtherType, sm80::ToOtherType(sm80::Bf16);
     f16 => bf16: sm90::ToOtherType, sm80::ToOtherType(sm80::F16);
+    F8E4M3 => bf16: sm90::E4m3;
+    F8E4M3 => f16: sm90::E4m3;
+    F8E4M3 => f32: sm90::E4m3;
     f64 => f64: sm80::ToOwnType(sm80::F64OnHopper), sm80::ToOwnType(sm80::F64);
     i8 => i32: sm80::ToOwnType(sm80::I8);
 }

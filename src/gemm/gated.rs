@@ -117,6 +117,7 @@ fn product_of<'p, T: Operand, D: DeviceData>(
         },
         precision: problem.precision,
         epilogue: EpilogueArgs::default(),
+        scales: problem.scales,
         groups: Groups {
             modes,
             ..problem.groups

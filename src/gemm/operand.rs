@@ -1,6 +1,7 @@
 //! The element types of A and B, each with the type of the factors.
 
 use cutlet_device::DeviceData;
+use cutlet_device::fp8::F8E4M3;
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
@@ -8,7 +9,7 @@ use half::{bf16, f16};
 ///
 /// | A and B | factors and accumulators |
 /// |---|---|
-/// | `f32`, `bf16`, `f16` | `f32` |
+/// | `f32`, `bf16`, `f16`, `F8E4M3` | `f32` |
 /// | `f64` | `f64` |
 /// | `i8` | `i32`, which wraps around |
 pub trait Operand: sealed::Sealed {
@@ -17,9 +18,10 @@ pub trait Operand: sealed::Sealed {
 }
 
 macro_rules! operands {
-    ($($element:ty: $factor:ty, $is_f32:literal;)+) => {$(
+    ($($element:ty: $factor:ty, is f32 $is_f32:literal, fp8 $is_fp8:literal;)+) => {$(
         impl sealed::Sealed for $element {
             const IS_F32: bool = $is_f32;
+            const IS_FP8: bool = $is_fp8;
         }
 
         impl Operand for $element {
@@ -28,11 +30,12 @@ macro_rules! operands {
     )+};
 }
 operands! {
-    f32: f32, true;
-    bf16: f32, false;
-    f16: f32, false;
-    f64: f64, false;
-    i8: i32, false;
+    f32: f32, is f32 true, fp8 false;
+    bf16: f32, is f32 false, fp8 false;
+    f16: f32, is f32 false, fp8 false;
+    F8E4M3: f32, is f32 false, fp8 true;
+    f64: f64, is f32 false, fp8 false;
+    i8: i32, is f32 false, fp8 false;
 }
 
 mod sealed {
@@ -42,5 +45,7 @@ mod sealed {
     pub trait Sealed: DeviceData {
         /// Whether it is `f32`, whose products have a choice of precisions.
         const IS_F32: bool;
+        /// Whether it is an 8-bit float, whose sums have a choice of precisions.
+        const IS_FP8: bool;
     }
 }

@@ -5,15 +5,22 @@ use std::fmt;
 use super::operand::Operand;
 use crate::{Error, Result};
 
-/// How exactly a GEMM multiplies operands of `f32`. It is an option of [`Gemm`](crate::Gemm::precision).
+/// How exactly a GEMM multiplies operands of `f32`, or adds products of 8-bit floats. It is an option of
+/// [`Gemm`](crate::Gemm::precision).
 ///
-/// Accumulators are in f32 in each precision. Operands of other types are always multiplied exactly.
+/// Operands of other types are always multiplied exactly. Sums are in f32 but for
+/// [`FastAccumulation`](Self::FastAccumulation).
 ///
 /// | precision | bits of an operand that count | error of C, for random matrices |
 /// |---|---|---|
 /// | [`Exact`](Self::Exact) | all 24 | that of f32 sums |
 /// | [`Tf32`](Self::Tf32) | 11 | about 3·10⁻⁴ of C's entries, for any k |
 /// | [`Tf32x3`](Self::Tf32x3) | about 22 | about that of f32 sums |
+///
+/// | precision of 8-bit floats | bits of sums that count |
+/// |---|---|
+/// | [`Exact`](Self::Exact) | of the products of 128 of k, 14; of their sum, all 24 |
+/// | [`FastAccumulation`](Self::FastAccumulation) | 14 |
 ///
 /// A precision is a lower bound. Where no tensor cores or no kernels for them are there, products are exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -32,18 +39,29 @@ pub enum Precision {
     /// with fewer bits, down to those of [`Tf32`](Self::Tf32). An infinite operand may make entries of C NaN, as may
     /// one that tf32 rounds to infinity (above 3.4·10³⁸).
     Tf32x3,
+    /// Products of 8-bit floats are added as Hopper's tensor cores add them: sums keep 14 bits, and the error grows with
+    /// k. PyTorch calls it `use_fast_accum`.
+    FastAccumulation,
 }
 
 impl Precision {
-    /// Refuses another precision than [`Exact`](Self::Exact) for operands that are not `f32`.
+    /// Refuses a precision of other operands.
     pub(super) fn check<T: Operand>(self) -> Result<()> {
-        match self == Precision::Exact || T::IS_F32 {
-            true => Ok(()),
-            false => Err(Error::Arithmetic {
-                asked: format!("the precision {self}"),
-                found: "it is for operands of f32 alone, and others are multiplied exactly; leave it out",
-            }),
-        }
+        let found = match self {
+            Precision::Exact => return Ok(()),
+            Precision::Tf32 | Precision::Tf32x3 if T::IS_F32 => return Ok(()),
+            Precision::FastAccumulation if T::IS_FP8 => return Ok(()),
+            Precision::Tf32 | Precision::Tf32x3 => {
+                "it is for operands of f32 alone, and others are multiplied exactly; leave it out"
+            }
+            Precision::FastAccumulation => {
+                "it is for operands of 8-bit floats alone, and sums of others are in f32; leave it out"
+            }
+        };
+        Err(Error::Arithmetic {
+            asked: format!("the precision {self}"),
+            found,
+        })
     }
 }
 
@@ -53,6 +71,7 @@ impl fmt::Display for Precision {
             Precision::Exact => "exact",
             Precision::Tf32 => "tf32",
             Precision::Tf32x3 => "3xtf32",
+            Precision::FastAccumulation => "fast-accumulation",
         })
     }
 }

@@ -11,6 +11,7 @@ use cutlet_kernels::gemm::epilogue::{
 };
 use cutlet_layout_core::Divisor;
 
+use super::block_scales::BlockScales;
 use super::description::{Gemm, Operands};
 use super::epilogue::{Bias, EpilogueArgs, EpilogueShape};
 use super::indexed_rows::{Rows, RowsShape};
@@ -31,6 +32,8 @@ pub struct Problem<'a, T: Operand, D: DeviceData = T> {
     pub c: MatrixMut<'a, D>,
     pub precision: Precision,
     pub epilogue: EpilogueArgs<'a, D>,
+    /// Scales of blocks of A and B.
+    pub scales: Option<BlockScales<'a>>,
     pub groups: Groups<'a>,
     /// The outer mode of k. Few kernels sum over one.
     pub outer_k: OuterMode,
@@ -45,7 +48,8 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         // Groups, tables and gates are of rows, and stay so.
         let is_of_rows = problem.groups.have_sizes()
             || !problem.rows.are_own()
-            || problem.epilogue.gate.is_some();
+            || problem.epilogue.gate.is_some()
+            || problem.scales.is_some();
         Ok(match is_of_rows {
             true => problem,
             false => problem.with_row_major_c(),
@@ -60,6 +64,8 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         check_rows(gemm, &rows)?;
         let groups = Groups::of(gemm)?;
         let (beta, epilogue) = (gemm.factor_of_old(), gemm.epilogue);
+        let scales = gemm.scales;
+        check_scaled(gemm, &rows, &groups)?;
         let Operands { a, b, c: of_c } = match &mut gemm.operands {
             Ok(operands) => operands,
             Err(found) => return refuse(found.clone()),
@@ -73,6 +79,13 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         if let Sizes::Ends(sizes) | Sizes::Counts(sizes) = groups.sizes {
             in_stream("gemm", stream, "the sizes of groups", sizes)?;
             disjoint("gemm", "the sizes of groups", addresses(&sizes), c.clone())?;
+        }
+        if let Some(scales) = &scales {
+            scales.check(
+                stream,
+                [m, of_c.first.columns(), a.first.columns()],
+                c.clone(),
+            )?;
         }
         in_stream("gemm", stream, "A", a.first.view)?;
         in_stream("gemm", stream, "B", b.first.view)?;
@@ -102,6 +115,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             precision: gemm.precision,
             c: c.with_wide_run(),
             epilogue,
+            scales,
             groups,
             outer_k: gemm.outer_k,
             rows,
@@ -138,6 +152,9 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         self.b.view.use_in(stream, "gemm", "A or B")?;
         self.c.view.use_in(stream, "gemm", "C")?;
         self.epilogue.use_in(stream)?;
+        if let Some(scales) = &self.scales {
+            scales.use_in(stream)?;
+        }
         if let Rows::OfA(rows) | Rows::OfC(rows) = &self.rows {
             rows.use_in(stream)?;
         }
@@ -176,6 +193,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             beta: BetaKind::of(self.beta),
             precision: self.precision,
             epilogue: self.epilogue.shape(),
+            is_scaled: self.scales.is_some(),
             groups: self.groups.shape(),
             outer_k: self.outer_k,
             rows: self.rows.shape(),
@@ -215,6 +233,31 @@ fn check_rows<T: Operand, D: DeviceData>(gemm: &Gemm<'_, T, D>, rows: &Rows<'_>)
             found: "SwiGLU is applied to the product alone; multiply, and then use `swiglu`",
         }),
         false => Ok(()),
+    }
+}
+
+/// Refuses scales of blocks of anything but one product with a row-major C.
+fn check_scaled<T: Operand, D: DeviceData>(
+    gemm: &Gemm<'_, T, D>,
+    rows: &Rows<'_>,
+    groups: &Groups<'_>,
+) -> Result<()> {
+    if gemm.scales.is_none() {
+        return Ok(());
+    }
+    let is_one = groups.are_one() && gemm.outer_k.count == 1 && rows.are_own();
+    if !is_one || gemm.epilogue.gate.is_some() {
+        return Err(Error::Arithmetic {
+            asked: "scales of blocks in a batch, in groups, with rows of a table or with gates"
+                .to_string(),
+            found: "they are of one product; multiply the products one by one",
+        });
+    }
+    match operands_of(gemm)?.c.first.order() {
+        Order::RowMajor => Ok(()),
+        Order::ColMajor => refuse(
+            "C is column-major, and blocks of A have scales of rows; make C row-major".to_string(),
+        ),
     }
 }
 
@@ -453,6 +496,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             beta: self.beta,
             precision: self.precision,
             epilogue: self.epilogue,
+            scales: self.scales,
         })
     }
 }
@@ -536,6 +580,8 @@ pub struct ProblemShape {
     beta: BetaKind,
     precision: Precision,
     epilogue: EpilogueShape,
+    /// Whether blocks of A and B have scales.
+    is_scaled: bool,
     groups: GroupsShape,
     outer_k: OuterMode,
     rows: RowsShape,
@@ -556,7 +602,7 @@ impl ProblemShape {
     }
 
     /// What the shape consists of, in words.
-    fn parts(&self) -> [String; 12] {
+    fn parts(&self) -> [String; 13] {
         let [m, n, k] = self.extents;
         let [a, b, c] = &self.operands;
         let beta = match self.beta {
@@ -586,6 +632,10 @@ impl ProblemShape {
             format!("{c} of C"),
             format!("beta {beta}"),
             format!("{} products, {}", self.precision, self.epilogue),
+            match self.is_scaled {
+                true => "scales of blocks".to_string(),
+                false => "no scales".to_string(),
+            },
             indexed,
             format!("{} products{sizes}, {}", inner.count, apart(inner)),
             format!("{} batches of them, {}", outer.count, apart(outer)),

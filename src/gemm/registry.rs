@@ -75,6 +75,8 @@ pub struct KernelQuery {
     pub of_batches: bool,
     /// Whose rows they find by indices.
     pub indexed: IndexedOperand,
+    /// Whether they have scales of blocks.
+    pub is_scaled: bool,
 }
 
 /// Whether the backend has the kernel's code.
@@ -108,6 +110,7 @@ impl KernelQuery {
                 Rows::OfA(_) => IndexedOperand::A,
                 Rows::OfC(_) => IndexedOperand::C,
             },
+            is_scaled: problem.scales.is_some(),
         }
     }
 }

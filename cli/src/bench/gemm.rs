@@ -269,6 +269,7 @@ impl Family for Gemm {
             Dtype::F16 => case::set_up::<types::F16>(problem, setting),
             Dtype::Bf16 => case::set_up::<types::Bf16>(problem, setting),
             Dtype::E4m3 => case::set_up::<types::E4m3>(problem, setting),
+            Dtype::E4m3Fast => case::set_up::<types::E4m3Fast>(problem, setting),
             Dtype::Tf32x3 => case::set_up::<types::Tf32x3>(problem, setting),
             Dtype::F64 => case::set_up::<types::F64>(problem, setting),
             Dtype::I8 => case::set_up::<types::I8>(problem, setting),
@@ -285,6 +286,7 @@ pub fn part_of_instance(part: &str) -> Result<String, String> {
         types::Tf32x3::INSTANCES,
         types::F16::INSTANCES,
         types::Bf16::INSTANCES,
+        types::E4m3Fast::INSTANCES,
         types::F64::INSTANCES,
         types::I8::INSTANCES,
     ];

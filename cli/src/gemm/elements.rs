@@ -3,6 +3,7 @@
 use std::fmt;
 
 use clap::{Args, ValueEnum};
+use cutlet_device::fp8::F8E4M3;
 use half::{bf16, f16};
 use serde::Serialize;
 
@@ -19,7 +20,7 @@ pub struct ElementsArgs {
     /// The type of C and of a bias, if it differs from A's and B's. Of i8 it is i32.
     #[arg(long, value_enum)]
     c_dtype: Option<ElementsOfC>,
-    /// The precision of products of f32. Where there are no tensor cores for it, products are exact.
+    /// The precision of products of f32, or of sums of e4m3. Where there are no tensor cores for it, products are exact.
     #[arg(long, value_enum, default_value_t)]
     precision: Precision,
 }
@@ -54,6 +55,9 @@ impl ElementsArgs {
             (Of::F16, OfC::F32) => work.run::<f16, f32>(),
             (Of::F16, OfC::Bf16) => work.run::<f16, bf16>(),
             (Of::F16, OfC::F16) => work.run::<f16, f16>(),
+            (Of::E4m3, OfC::F32) => work.run::<F8E4M3, f32>(),
+            (Of::E4m3, OfC::Bf16) => work.run::<F8E4M3, bf16>(),
+            (Of::E4m3, OfC::F16) => work.run::<F8E4M3, f16>(),
             (Of::F64, OfC::F64) => work.run::<f64, f64>(),
             (Of::I8, OfC::I32) => work.run::<i8, i32>(),
             (of, of_c) => {
@@ -74,6 +78,7 @@ impl ElementsArgs {
             Precision::Exact => of_c,
             Precision::Tf32 => of_c.max(Dtype::Tf32.tolerance(k)),
             Precision::Tf32x3 => of_c.max(Dtype::Tf32x3.tolerance(k)),
+            Precision::FastAccumulation => of_c.max(Dtype::E4m3Fast.tolerance(k)),
         }
     }
 
@@ -135,6 +140,7 @@ enum Elements {
     F32,
     Bf16,
     F16,
+    E4m3,
     F64,
     I8,
 }
@@ -145,6 +151,7 @@ impl Elements {
             Elements::F32 => "f32",
             Elements::Bf16 => "bf16",
             Elements::F16 => "f16",
+            Elements::E4m3 => "e4m3",
             Elements::F64 => "f64",
             Elements::I8 => "i8",
         }
@@ -154,7 +161,7 @@ impl Elements {
     fn of_c(self) -> ElementsOfC {
         match self {
             Elements::F32 => ElementsOfC::F32,
-            Elements::Bf16 => ElementsOfC::Bf16,
+            Elements::Bf16 | Elements::E4m3 => ElementsOfC::Bf16,
             Elements::F16 => ElementsOfC::F16,
             Elements::F64 => ElementsOfC::F64,
             Elements::I8 => ElementsOfC::I32,
@@ -206,6 +213,8 @@ enum Precision {
     /// Three products of tf32 for each product.
     #[value(name = "3xtf32")]
     Tf32x3,
+    /// Sums of 8-bit floats with the bits that tensor cores keep.
+    FastAccumulation,
 }
 
 impl From<Precision> for cutlet::Precision {
@@ -214,6 +223,7 @@ impl From<Precision> for cutlet::Precision {
             Precision::Exact => cutlet::Precision::Exact,
             Precision::Tf32 => cutlet::Precision::Tf32,
             Precision::Tf32x3 => cutlet::Precision::Tf32x3,
+            Precision::FastAccumulation => cutlet::Precision::FastAccumulation,
         }
     }
 }

@@ -23,6 +23,9 @@ pub enum Dtype {
     Bf16,
     /// fp8 (e4m3) in, bf16 out.
     E4m3,
+    /// The same, accumulated with the bits that the tensor cores keep.
+    #[serde(rename = "e4m3-fast")]
+    E4m3Fast,
     /// f64 throughout.
     F64,
     /// i8 in, i32 out, accumulated in i32.
@@ -39,6 +42,7 @@ impl Dtype {
             Dtype::F16 => "f16",
             Dtype::Bf16 => "bf16",
             Dtype::E4m3 => "e4m3",
+            Dtype::E4m3Fast => "e4m3-fast",
             Dtype::F64 => "f64",
             Dtype::I8 => "i8",
         }
@@ -50,7 +54,7 @@ impl Dtype {
             Dtype::F32 | Dtype::Tf32 | Dtype::Tf32x3 => ("f32", "f32"),
             Dtype::F16 => ("f16", "f16"),
             Dtype::Bf16 => ("bf16", "bf16"),
-            Dtype::E4m3 => ("e4m3", "bf16"),
+            Dtype::E4m3 | Dtype::E4m3Fast => ("e4m3", "bf16"),
             Dtype::F64 => ("f64", "f64"),
             Dtype::I8 => ("i8", "i32"),
         }
@@ -77,8 +81,10 @@ impl Dtype {
             Dtype::Tf32x3 => 1e-6,
             Dtype::F16 => 1e-3,
             Dtype::Bf16 => 4e-3,
+            // C is of bf16.
+            Dtype::E4m3 => 4e-3,
             // The tensor cores accumulate fp8 products with about 14 bits.
-            Dtype::E4m3 => 1e-2,
+            Dtype::E4m3Fast => 1e-2,
         };
         sums + rounding
     }

@@ -408,6 +408,7 @@ fn tolerance(key: &ProblemKey) -> f64 {
     let of_c = match key.c {
         ElementType::F32 => Dtype::F32,
         ElementType::Bf16 => Dtype::Bf16,
+        ElementType::E4m3 => Dtype::E4m3,
         ElementType::F16 => Dtype::F16,
         ElementType::F64 => Dtype::F64,
         ElementType::I8 | ElementType::I32 => Dtype::I8,
@@ -416,6 +417,7 @@ fn tolerance(key: &ProblemKey) -> f64 {
         Precision::Exact => of_c,
         Precision::Tf32 => Dtype::Tf32,
         Precision::Tf32x3 => Dtype::Tf32x3,
+        Precision::FastAccumulation => Dtype::E4m3Fast,
     };
     of_c.tolerance(k).max(of_products.tolerance(k))
 }

@@ -164,6 +164,7 @@ impl<T: Element> Matrix<T> {
             box_extent: [boxes.extent[0], boxes.extent[1], 1, 1, 1],
             element_stride: [1; 5],
             span: boxes.swizzle_bytes,
+            rounds_to_tf32: false,
         };
         TensorMap::from_words(model.encode())
     }

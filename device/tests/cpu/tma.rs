@@ -72,6 +72,7 @@ fn stores_fill_rows_up_to_16_bytes() {
         box_extent: [8, 8, 1, 1, 1],
         element_stride: [1; 5],
         span: 32,
+        rounds_to_tf32: false,
     };
     let map = TensorMap::from_words(model.encode());
     launch(32, 1, 1, || {

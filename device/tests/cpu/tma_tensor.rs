@@ -64,6 +64,7 @@ impl Image {
             box_extent: [line, lines, planes, 1, 1],
             element_stride: [1; 5],
             span: 32,
+            rounds_to_tf32: false,
         };
         let map = TensorMap::from_words(model.encode());
         TmaTensor::new(map, CoordinateLayout::new(matrix, origin))

@@ -15,8 +15,9 @@
 //! | `row_store` | from accumulators to named rows of C |
 //! | `swiglu_store` | from accumulators of gates and ups to a C of half as many columns |
 //! | [`kernel_traits`], [`instance`] | what the host chooses a kernel by, and how it launches it |
-//! | [`instances`], [`grouped_instances`] | the kernels that the library launches |
+//! | [`instances`], [`k_major_instances`], [`block_scaled_instances`], [`grouped_instances`] | the kernels that the library launches |
 
+pub mod block_scaled_instances;
 mod block_scales;
 mod config;
 mod element_types;
@@ -27,6 +28,7 @@ pub mod instance;
 #[cfg(not(target_arch = "nvptx64"))]
 mod instance_name;
 pub mod instances;
+pub mod k_major_instances;
 mod kernel;
 #[cfg(not(target_arch = "nvptx64"))]
 pub mod kernel_traits;

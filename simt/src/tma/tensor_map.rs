@@ -25,6 +25,8 @@ pub struct TensorMapModel {
     pub element_stride: [u8; MAX_RANK],
     /// Span of the swizzle in bytes; 16 for no swizzle.
     pub span: u32,
+    /// Whether loads round elements, which are of `f32`, to tf32.
+    pub rounds_to_tf32: bool,
 }
 
 impl TensorMapModel {
@@ -39,7 +41,7 @@ impl TensorMapModel {
         let [x, y, z, u, v] = self.box_extent.map(u64::from);
         words[12..15].copy_from_slice(&[x << 32 | y, z << 32 | u, v << 32 | u64::from(self.span)]);
         let [a, b, c, d, e] = self.element_stride;
-        words[15] = u64::from_le_bytes([a, b, c, d, e, 0, 0, 0]);
+        words[15] = u64::from_le_bytes([a, b, c, d, e, self.rounds_to_tf32.into(), 0, 0]);
         words
     }
 
@@ -70,7 +72,7 @@ impl TensorMapModel {
         let halves = |word: u64| [(word >> 32) as u32, word as u32];
         let ([element_bytes, rank], [v, span]) = (halves(kind), halves(v_span));
         let ([x, y], [z, u]) = (halves(xy), halves(zu));
-        let [a, b, c, d, e, ..] = element_strides.to_le_bytes();
+        let [a, b, c, d, e, rounds_to_tf32, ..] = element_strides.to_le_bytes();
         Some(Self {
             address,
             element_bytes,
@@ -80,6 +82,7 @@ impl TensorMapModel {
             box_extent: [x, y, z, u, v],
             element_stride: [a, b, c, d, e],
             span,
+            rounds_to_tf32: rounds_to_tf32 != 0,
         })
     }
 

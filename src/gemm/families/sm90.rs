@@ -5,9 +5,11 @@
 //! Otherwise the partial output goes to scratch memory, and a second kernel makes C of it. If k is split, the partials
 //! go to scratch memory, and the fixup or a second kernel adds them.
 
+mod block_scaled;
 mod epilogue_plan;
 mod fixup;
 mod grouped;
+mod k_major;
 mod launch;
 mod prefetch;
 mod sm_affinity;
@@ -51,7 +53,8 @@ use crate::{Error, MatrixMut, Order, Result};
 pub use epilogue_plan::EpiloguePlan;
 use fixup::FixupCounters;
 use grouped::grouped;
-use launch::{Prepared, To, Workspace};
+pub use k_major::{E4m3, Tf32};
+use launch::{Prepared, To, Types, Workspace};
 use tma_operand::TmaOperand;
 
 /// A plain kernel and an epilogue pass are chosen if their time is below this share of a fusing kernel's, by the model.
@@ -153,7 +156,7 @@ fn supports<D: Display>(
 ) -> Result<()> {
     match capability {
         Some((major, minor)) if (major, minor) != HOPPER => Err(Error::Device {
-            asked: "gemm of bf16 or f16, whose kernels are for Hopper (compute capability 9.0),",
+            asked: "gemm by wgmma, whose kernels are for Hopper (compute capability 9.0),",
             found: format!("{}, compute capability {major}.{minor}", describe()),
         }),
         _ => Ok(()),
@@ -265,6 +268,7 @@ fn cost_input<T: TensorMapElement + Operand, D: DeviceData>(
     let (m, n, k) = problem.extents();
     CostInput {
         lines: [&problem.a, &problem.b].map(TmaOperand::cache_lines),
+        bytes_ab: size_of::<T>(),
         bytes_c: size_of::<D>(),
         allows_fixup: false,
         decomposition: named.decomposition,
@@ -463,7 +467,8 @@ fn fused<T: Element, A: Epilogue<Acc = f32>>(
         false => Vec::new(),
     };
     let input = cost_input(stream, problem, named);
-    let (second, second_input) = for_second_kernel(stream, problem, named);
+    let kernels = plain_kernels(stream, problem, named);
+    let (second, second_input) = for_second_kernel(&kernels, stream, problem, named);
     // Only the chosen kernel is loaded: loading may compile its PTX.
     match (fastest(&fusing, &input), second) {
         (Some(selected), second)
@@ -494,7 +499,8 @@ fn to_f32<T: Element>(
     if !problem.epilogue.are_none() {
         return by_second_kernel(stream, problem, named);
     }
-    let by_partial_output = for_partial_output(stream, problem, named);
+    let kernels = plain_kernels(stream, problem, named);
+    let by_partial_output = for_partial_output(&kernels, stream, problem, named);
     if let Some((selected, input)) = for_storing_f32(stream, problem, named, by_partial_output) {
         let launch = StoreF32(Prepared::new(stream, &PTX, selected, input)?);
         return Ok(Some(plan_of(
@@ -507,26 +513,37 @@ fn to_f32<T: Element>(
     let Some((selected, input)) = by_partial_output else {
         return by_second_kernel(stream, problem, named);
     };
+    by_partials_in_f32(stream, problem, selected, input).map(Some)
+}
+
+/// Plans a C of f32: the partial output, or made of it by a second kernel.
+fn by_partials_in_f32<Ty: Types<In: Operand<Factor = f32>>>(
+    stream: &Stream,
+    problem: &Problem<'_, Ty::In, f32>,
+    selected: Selected<Ty>,
+    input: CostInput,
+) -> Result<LaunchPlan<Ty::In, f32>> {
     let (_, candidate) = selected;
     let prepared = Prepared::new(stream, &PTX, selected, input)?;
     let adds = problem.beta != 0.0;
     let estimate = (&candidate, &input);
-    Ok(Some(match candidate.path {
+    Ok(match candidate.path {
         OutputPath::Direct => {
             let launch = Accumulate { prepared, adds };
             plan_of(stream, problem, estimate, launch)
         }
         _ => plan_of(stream, problem, estimate, SecondKernel(prepared)),
-    }))
+    })
 }
 
 /// The plain kernel that is the fastest with partial output, with the model's input. C itself is the partial output if
 /// it is alpha·A·B, or alpha·A·B + C, and threads can write pairs to it.
-fn for_partial_output<T: Element>(
+fn for_partial_output<Ty: Types<In: Operand<Factor = f32>>>(
+    kernels: &[&'static Instance<Ty>],
     stream: &Stream,
-    problem: &Problem<'_, T, f32>,
+    problem: &Problem<'_, Ty::In, f32>,
     named: Named<'_>,
-) -> Option<SelectedFor<T>> {
+) -> Option<SelectedFor<Ty>> {
     let c = &problem.c;
     let in_pairs = c.starts_runs_at(2 * size_of::<f32>()) && c.columns().is_multiple_of(2);
     let adds = problem.beta == 1.0;
@@ -538,7 +555,7 @@ fn for_partial_output<T: Element>(
     if adds {
         input.bytes_c *= 2;
     }
-    let selected = fastest(&plain_kernels(stream, problem, named), &input)?;
+    let selected = fastest(kernels, &input)?;
     Some((selected, input))
 }
 
@@ -573,33 +590,48 @@ fn by_second_kernel<T: Element, D: Output<Acc = f32>>(
     problem: &Problem<'_, T, D>,
     named: Named<'_>,
 ) -> Result<Option<LaunchPlan<T, D>>> {
-    match for_second_kernel(stream, problem, named) {
+    by_second_kernel_of(
+        &plain_kernels(stream, problem, named),
+        stream,
+        problem,
+        named,
+    )
+}
+
+/// The same, by one of these kernels.
+fn by_second_kernel_of<Ty: Types<In: Operand<Factor = f32>>, D: Output<Acc = f32>>(
+    kernels: &[&'static Instance<Ty>],
+    stream: &Stream,
+    problem: &Problem<'_, Ty::In, D>,
+    named: Named<'_>,
+) -> Result<Option<LaunchPlan<Ty::In, D>>> {
+    match for_second_kernel(kernels, stream, problem, named) {
         (Some(selected), input) => second_kernel(stream, problem, selected, input).map(Some),
         (None, _) => Ok(None),
     }
 }
 
 /// The plain kernel that is the fastest if a second kernel makes C, with the model's input.
-fn for_second_kernel<T: Element, D: DeviceData>(
+fn for_second_kernel<Ty: Types<In: Operand>, D: DeviceData>(
+    kernels: &[&'static Instance<Ty>],
     stream: &Stream,
-    problem: &Problem<'_, T, D>,
+    problem: &Problem<'_, Ty::In, D>,
     named: Named<'_>,
-) -> (Option<Selected<T>>, CostInput) {
+) -> (Option<Selected<Ty>>, CostInput) {
     let input = CostInput {
         needs_second_kernel: true,
         ..cost_input(stream, problem, named)
     };
-    let selected = fastest(&plain_kernels(stream, problem, named), &input);
-    (selected, input)
+    (fastest(kernels, &input), input)
 }
 
 /// Plans this plain kernel, and a second kernel.
-fn second_kernel<T: Element, D: Output<Acc = f32>>(
+fn second_kernel<Ty: Types<In: Operand<Factor = f32>>, D: Output<Acc = f32>>(
     stream: &Stream,
-    problem: &Problem<'_, T, D>,
-    selected: Selected<T>,
+    problem: &Problem<'_, Ty::In, D>,
+    selected: Selected<Ty>,
     input: CostInput,
-) -> Result<LaunchPlan<T, D>> {
+) -> Result<LaunchPlan<Ty::In, D>> {
     let launch = SecondKernel(Prepared::new(stream, &PTX, selected, input)?);
     Ok(plan_of(stream, problem, (&selected.1, &input), launch))
 }
@@ -704,13 +736,13 @@ impl<T: Element> Launch<T, f32> for StoreF32<T> {
 }
 
 /// A C of f32 as partial output.
-struct Accumulate<T: Element> {
-    prepared: Prepared<T, Scale>,
+struct Accumulate<Ty: Types> {
+    prepared: Prepared<Ty, Scale>,
     adds: bool,
 }
 
-impl<T: Element> Launch<T, f32> for Accumulate<T> {
-    fn launch(&self, stream: &Stream, mut problem: Problem<'_, T, f32>) -> Result<()> {
+impl<Ty: Types<In: Operand<Factor = f32>>> Launch<Ty::In, f32> for Accumulate<Ty> {
+    fn launch(&self, stream: &Stream, mut problem: Problem<'_, Ty::In, f32>) -> Result<()> {
         let operands = TmaOperand::both(stream, &problem)?;
         let matrices = operands.each_ref().map(TmaOperand::matrix);
         let scale = Scale {
@@ -729,10 +761,12 @@ impl<T: Element> Launch<T, f32> for Accumulate<T> {
 }
 
 /// Any C, by a second kernel from partial output in scratch memory.
-struct SecondKernel<T: Element>(Prepared<T, Scale>);
+struct SecondKernel<Ty: Types>(Prepared<Ty, Scale>);
 
-impl<T: Element, D: Output<Acc = f32>> Launch<T, D> for SecondKernel<T> {
-    fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()> {
+impl<Ty: Types<In: Operand<Factor = f32>>, D: Output<Acc = f32>> Launch<Ty::In, D>
+    for SecondKernel<Ty>
+{
+    fn launch(&self, stream: &Stream, problem: Problem<'_, Ty::In, D>) -> Result<()> {
         let operands = TmaOperand::both(stream, &problem)?;
         let matrices = operands.each_ref().map(TmaOperand::matrix);
         let partials = self.0.launch_for_partials(stream, matrices)?;

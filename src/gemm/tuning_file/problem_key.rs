@@ -69,14 +69,15 @@ impl ProblemKey {
     }
 
     /// The key of a problem of these types of A and B, and of C. None for groups of rows, for rows that indices name, for
-    /// gated products, for those whose batch or k has an outer mode, and for products with k = 0, which are not tuned.
+    /// gated products, for those with scales, for those whose batch or k has an outer mode, and for products with k = 0,
+    /// which are not tuned.
     pub(crate) fn of<T: Operand, D: DeviceData>(
         problem: &Problem<'_, T, D>,
         [operands, c]: [ElementType; 2],
     ) -> Option<Self> {
         let (m, n, k) = problem.extents();
-        let is_gated = problem.epilogue.gate.is_some();
-        if k == 0 || is_gated || problem.groups.have_sizes() || !problem.rows.are_own() {
+        let is_other = problem.epilogue.gate.is_some() || problem.scales.is_some();
+        if k == 0 || is_other || problem.groups.have_sizes() || !problem.rows.are_own() {
             return None;
         }
         let [inner, outer] = problem.groups.modes;

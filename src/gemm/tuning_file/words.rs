@@ -35,6 +35,7 @@ impl Word for ElementType {
         (ElementType::F32.name(), ElementType::F32),
         (ElementType::Bf16.name(), ElementType::Bf16),
         (ElementType::F16.name(), ElementType::F16),
+        (ElementType::E4m3.name(), ElementType::E4m3),
         (ElementType::F64.name(), ElementType::F64),
         (ElementType::I8.name(), ElementType::I8),
         (ElementType::I32.name(), ElementType::I32),
@@ -46,6 +47,7 @@ impl Word for Precision {
         ("exact", Precision::Exact),
         ("tf32", Precision::Tf32),
         ("3xtf32", Precision::Tf32x3),
+        ("fast-accumulation", Precision::FastAccumulation),
     ];
 }
 

@@ -60,6 +60,11 @@ fn types(dtype: Dtype) -> Result<(ElementType, ElementType, Precision), String> 
         Dtype::Bf16 => same(ElementType::Bf16),
         Dtype::F64 => same(ElementType::F64),
         Dtype::I8 => Ok((ElementType::I8, ElementType::I32, Precision::Exact)),
-        Dtype::E4m3 => Err("cutlet has no kernel for e4m3".to_string()),
+        Dtype::E4m3 => Ok((ElementType::E4m3, ElementType::Bf16, Precision::Exact)),
+        Dtype::E4m3Fast => Ok((
+            ElementType::E4m3,
+            ElementType::Bf16,
+            Precision::FastAccumulation,
+        )),
     }
 }

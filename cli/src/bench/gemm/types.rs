@@ -163,15 +163,30 @@ impl Types for Bf16 {
     const INSTANCES: Instances = exact::<bf16, bf16>;
 }
 
-/// fp8 (e4m3) in, bf16 out. The baseline accumulates as the tensor cores do, and in f32 for the alternative.
+/// fp8 (e4m3) in, bf16 out, accumulated in f32.
 pub struct E4m3;
 impl Types for E4m3 {
     type In = F8E4M3;
     type Out = bf16;
     const DTYPE: Dtype = Dtype::E4m3;
+    const COMPUTE: Compute = Compute::F32;
+    const KERNEL: Option<Kernel<Self>> = Some(multiply);
+    const INSTANCES: Instances = exact::<F8E4M3, bf16>;
+}
+
+/// fp8 (e4m3) in, bf16 out, accumulated as the tensor cores do.
+pub struct E4m3Fast;
+impl Types for E4m3Fast {
+    type In = F8E4M3;
+    type Out = bf16;
+    const DTYPE: Dtype = Dtype::E4m3Fast;
     const COMPUTE: Compute = Compute::FastF8;
-    const ALTERNATIVE: Option<Compute> = Some(Compute::F32);
-    const KERNEL: Option<Kernel<Self>> = None;
+    const KERNEL: Option<Kernel<Self>> = Some(|product, stream| {
+        let mut gemm = product.gemm().precision(Precision::FastAccumulation);
+        gemm.run(stream)
+    });
+    const INSTANCES: Instances =
+        |asked| instances::<F8E4M3, bf16>(asked, Precision::FastAccumulation);
 }
 
 /// f64 throughout.
@@ -202,7 +217,7 @@ pub fn element_bytes(dtype: Dtype) -> (usize, usize) {
         Dtype::F64 => (8, 8),
         Dtype::F32 | Dtype::Tf32 | Dtype::Tf32x3 => (4, 4),
         Dtype::F16 | Dtype::Bf16 => (2, 2),
-        Dtype::E4m3 => (1, 2),
+        Dtype::E4m3 | Dtype::E4m3Fast => (1, 2),
         Dtype::I8 => (1, 4),
     }
 }

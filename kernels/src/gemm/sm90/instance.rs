@@ -6,11 +6,14 @@
 use cutlet_device::collective::{
     ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, Splits, StreamedTiles,
 };
-use cutlet_device::tma::TensorMap;
+use cutlet_device::fp8::F8E4M3;
+use cutlet_device::tma::{TensorMap, TmaBox};
 use cutlet_device::{GlobalMut, Kernel};
+use half::bf16;
 
+use super::block_scales::{BlockScales, ScalesOfB, box_scales};
 use super::config::{Acc, Config};
-use super::element_types::ElementTypes;
+use super::element_types::{BlockScaled, ElementTypes};
 use super::kernel_traits::KernelTraits;
 use crate::gemm::args::{Args, OutputArgs, SchedulerArgs, TableArgs, TmaArgs, raster, read_once};
 use crate::gemm::config::{ClusterShape, TileShape};
@@ -96,6 +99,49 @@ impl<T: ElementTypes, Epi: Epilogue> Instance<T, Epi> {
             nth += 1;
         }
         instances
+    }
+}
+
+/// The arguments of a kernel of e4m3 with scales of blocks: maps of A, B, C and A's scales, B's scales, C, the workspace, the arguments and the epilogue.
+pub type BlockScaledArguments = (
+    TensorMap,
+    TensorMap,
+    TensorMap,
+    TensorMap,
+    ScalesOfB,
+    GlobalMut<bf16>,
+    GlobalMut<f32>,
+    Args,
+    Scale,
+);
+
+/// A kernel of e4m3 with scales of blocks.
+#[derive(Debug)]
+pub struct BlockScaledInstance {
+    /// The kernel.
+    pub kernel: &'static Kernel<BlockScaledArguments>,
+    /// Its traits.
+    pub traits: KernelTraits,
+    /// The box of the map of A's scales.
+    pub box_scales: TmaBox,
+}
+
+impl BlockScaledInstance {
+    /// The instance of a kernel with this configuration, in the cluster that it is compiled for.
+    pub(super) const fn new<C: Config<Types = BlockScaled<F8E4M3, bf16>, Scaling = BlockScales>>(
+        kernel: &'static Kernel<BlockScaledArguments>,
+    ) -> Self {
+        let traits = KernelTraits::of::<C, Scale>(kernel.name(), static_cluster::<C>());
+        Self {
+            kernel,
+            // `gemm_with_block_scales` splits nothing.
+            traits: KernelTraits {
+                runs_fixup: false,
+                streams_tiles: false,
+                ..traits
+            },
+            box_scales: box_scales::<C>(),
+        }
     }
 }
 

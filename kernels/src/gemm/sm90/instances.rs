@@ -60,12 +60,12 @@ macro_rules! instances {
     ) => {
         instances_of! {
             /// Kernels for bf16.
-            $bf16_list of bf16 to bf16: bf16, Scale, compiled if true, also ["f16 for bf16"]:
+            $bf16_list of bf16 to bf16: bf16, Scale, k 64, compiled if true, also ["f16 for bf16"]:
                 $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
         instances_of! {
             /// Kernels for f16.
-            $f16_list of f16 to f16: f16, Scale, compiled if each_format, also []:
+            $f16_list of f16 to f16: f16, Scale, k 64, compiled if each_format, also []:
                 $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
     };
@@ -75,12 +75,12 @@ macro_rules! instances {
     ) => {
         instances_of! {
             /// Kernels for bf16 that store a C of f32.
-            $bf16_list of bf16 to f32: InOut<bf16, f32>, Scale, compiled if true, also ["f16 for bf16"]:
+            $bf16_list of bf16 to f32: InOut<bf16, f32>, Scale, k 64, compiled if true, also ["f16 for bf16"]:
                 $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
         instances_of! {
             /// Kernels for f16 that store a C of f32.
-            $f16_list of f16 to f32: InOut<f16, f32>, Scale, compiled if each_format, also []:
+            $f16_list of f16 to f32: InOut<f16, f32>, Scale, k 64, compiled if each_format, also []:
                 $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
     };
@@ -90,12 +90,12 @@ macro_rules! instances {
     ) => {
         instances_of! {
             #[doc = concat!("Kernels for bf16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
-            $bf16_list of bf16 to bf16: bf16, Then<Linear<bf16>, $activation>, compiled if true, also ["f16 for bf16"]:
+            $bf16_list of bf16 to bf16: bf16, Then<Linear<bf16>, $activation>, k 64, compiled if true, also ["f16 for bf16"]:
                 $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
         instances_of! {
             #[doc = concat!("Kernels for f16 that fuse [`Linear`] and [`", stringify!($activation), "`].")]
-            $f16_list of f16 to f16: f16, Then<Linear<f16>, $activation>, compiled if each_format, also []:
+            $f16_list of f16 to f16: f16, Then<Linear<f16>, $activation>, k 64, compiled if each_format, also []:
                 $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
     };
@@ -105,21 +105,21 @@ macro_rules! instances {
     ) => {
         instances_of! {
             #[doc = concat!("Kernels for bf16 that fuse [`Linear`] and [`", stringify!($for_bf16), "`].")]
-            $bf16_list of bf16 to bf16: bf16, Then<Linear<bf16>, $for_bf16>, compiled if true, also []:
+            $bf16_list of bf16 to bf16: bf16, Then<Linear<bf16>, $for_bf16>, k 64, compiled if true, also []:
                 $($bf16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
         instances_of! {
             #[doc = concat!("Kernels for f16 that fuse [`Linear`] and [`", stringify!($for_f16), "`].")]
-            $f16_list of f16 to f16: f16, Then<Linear<f16>, $for_f16>, compiled if true, also []:
+            $f16_list of f16 to f16: f16, Then<Linear<f16>, $for_f16>, k 64, compiled if true, also []:
                 $($f16 = $majors $m, $n, $stages, $cluster $(: $launched)?, $consumers $(, $cpu)?;)+
         }
     };
 }
 
-/// Kernels of element types with an epilogue; under which condition they are compiled for the GPU, and which other
+/// Kernels of element types with an epilogue; the k of their k-tiles; under which condition they are compiled for the GPU, and which other
 /// kernels' PTX is derived from theirs.
 macro_rules! instances_of {
-    ($(#[$list_doc:meta])* $list:ident of $format:ident to $out:ident: $types:ty, $epilogue:ty, compiled if $condition:tt, also $also:tt:
+    ($(#[$list_doc:meta])* $list:ident of $format:ident to $out:ident: $types:ty, $epilogue:ty, k $k:literal, compiled if $condition:tt, also $also:tt:
         $($name:ident = [$a:ident, $b:ident, $c:ident] $m:literal, $n:literal, $stages:ty,
             $cluster:ty $(: $launched:tt)?, $consumers:ty $(, $cpu:ident)?;)+
     ) => {
@@ -130,7 +130,7 @@ macro_rules! instances_of {
                 use super::*;
 
                 /// The configuration.
-                pub type Kernel = Sm90<$types, $a, $b, $c, Tile<$m, $n>, $stages, $cluster, $consumers,
+                pub type Kernel = Sm90<$types, $a, $b, $c, Tile<$m, $n, $k>, $stages, $cluster, $consumers,
                     EpilogueTile<{ epilogue_n::<$out>($n) }>>;
 
                 instantiate! {
@@ -166,9 +166,11 @@ macro_rules! instances_of {
     };
 }
 
+pub(super) use instances_of;
+
 /// Clusters of at most eight blocks, which every device of compute capability 9.0 runs.
 #[cfg(all(feature = "hopper", not(target_arch = "nvptx64")))]
-const ANY: [[u32; 2]; 8] = [
+pub(super) const ANY: [[u32; 2]; 8] = [
     [1, 1],
     [2, 1],
     [1, 2],
@@ -195,6 +197,9 @@ macro_rules! clusters {
         $launched
     };
 }
+
+#[cfg(all(feature = "hopper", not(target_arch = "nvptx64")))]
+pub(super) use clusters;
 
 instances! {
     plain BF16, F16:

@@ -398,8 +398,15 @@ impl<T: Types> Prepared<T, Scale> {
 }
 
 /// The tensor map of an operand, for boxes of `tile`.
-fn operand_map<T: TensorMapElement>(operand: &Matrix<'_, T>, tile: TmaBox) -> Result<TensorMap> {
+pub fn operand_map<T: TensorMapElement>(
+    operand: &Matrix<'_, T>,
+    tile: TmaBox,
+) -> Result<TensorMap> {
     let (run, count) = operand.extents.run_and_count();
     let spec = TensorMapSpec::rows(count as u64, run as u64, operand.ld() as u64);
+    let spec = match size_of::<T>() {
+        4 => spec.as_tf32(), // `wgmma` multiplies f32 as tf32
+        _ => spec,
+    };
     Ok(spec.encode(operand.view, tile)?)
 }

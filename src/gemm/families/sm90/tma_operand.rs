@@ -1,4 +1,5 @@
-//! Operands that TMA can read: their rows start at multiples of 16 bytes.
+//! Operands that TMA and `wgmma` can read: their rows start at multiples of 16 bytes, and elements that are not of 16
+//! bits lie K-major.
 
 use std::ptr;
 
@@ -10,19 +11,19 @@ use crate::gemm::choice::cost::{CACHE_LINE, TMA_UNIT};
 use crate::gemm::operand::Operand;
 use crate::gemm::problem::Problem;
 use crate::matrix::{Extents, pointer, pointer_mut};
-use crate::{Matrix, Order, Result};
+use crate::{Matrix, MatrixMut, Order, Result, permute};
 
 /// Clocks that a copy takes at least. The product begins while it ends.
 const COPY: f64 = 1500.0;
 /// Bytes that a multiprocessor copies in a clock.
 const COPY_RATE: f64 = 8.0;
 
-/// An operand of 16-bit elements that TMA can read, or a copy that it can read.
+/// An operand that a kernel can read, or a copy that it can read.
 #[derive(Debug)]
 pub enum TmaOperand<'a, T: DeviceData> {
     /// The caller's matrix.
     AsItIs(Matrix<'a, T>),
-    /// A copy with another leading dimension.
+    /// A copy with another leading dimension or order.
     Copied {
         /// The elements.
         elements: Scratch<'a, T>,
@@ -32,7 +33,7 @@ pub enum TmaOperand<'a, T: DeviceData> {
 }
 
 impl<'a, T: DeviceData> TmaOperand<'a, T> {
-    /// The problem's A and B. One launch copies those that TMA cannot read.
+    /// The problem's A and B. One launch copies those of 16-bit elements that TMA cannot read.
     pub fn both<D: DeviceData>(stream: &'a Stream, problem: &Problem<'a, T, D>) -> Result<[Self; 2]>
     where
         T: Operand,
@@ -40,8 +41,8 @@ impl<'a, T: DeviceData> TmaOperand<'a, T> {
         let mut copies = [NOTHING; 2];
         let [of_a, of_b] = &mut copies;
         let operands = [
-            Self::of(stream, problem.a, of_a)?,
-            Self::of(stream, problem.b, of_b)?,
+            Self::of(stream, problem.a, Order::RowMajor, of_a)?,
+            Self::of(stream, problem.b, Order::ColMajor, of_b)?,
         ];
         copy(stream, copies)?;
         Ok(operands)
@@ -53,26 +54,37 @@ impl<'a, T: DeviceData> TmaOperand<'a, T> {
         T: Operand,
     {
         let rate = COPY_RATE * f64::from(stream.device().multiprocessors());
-        let copied =
-            [&problem.a, &problem.b].map(|operand| match operand.starts_runs_at(TMA_UNIT) {
-                true => 0,
-                false => operand.rows() * operand.columns() * size_of::<T>(),
-            });
+        let operands = [(&problem.a, Order::RowMajor), (&problem.b, Order::ColMajor)];
+        let copied = operands.map(|(operand, k_major)| match is_read(operand, k_major) {
+            true => 0,
+            false => operand.rows() * operand.columns() * size_of::<T>(),
+        });
         match copied.iter().sum() {
             0 => 0.0,
             bytes => COPY + bytes as f64 / rate,
         }
     }
 
-    /// The operand, or room for a copy that TMA can read, with the copy to make. A few zeros replace an operand without
-    /// elements.
-    fn of(stream: &'a Stream, operand: Matrix<'a, T>, copying: &mut Repack) -> Result<Self> {
+    /// The operand, which is K-major in the order `k_major`, or room for a copy that TMA can read, with the copy to
+    /// make. A few zeros replace an operand without elements.
+    fn of(
+        stream: &'a Stream,
+        operand: Matrix<'a, T>,
+        k_major: Order,
+        copying: &mut Repack,
+    ) -> Result<Self> {
         if operand.rows() == 0 || operand.columns() == 0 {
-            zeros(stream, operand.order())
-        } else if operand.starts_runs_at(TMA_UNIT) {
+            let order = match is_16_bit::<T>() {
+                true => operand.order(),
+                false => k_major,
+            };
+            zeros(stream, order)
+        } else if is_read(&operand, k_major) {
             Ok(TmaOperand::AsItIs(operand))
-        } else {
+        } else if is_16_bit::<T>() {
             room(stream, &operand, copying)
+        } else {
+            k_major_copy(stream, &operand, k_major)
         }
     }
 
@@ -80,6 +92,9 @@ impl<'a, T: DeviceData> TmaOperand<'a, T> {
     /// lines.
     pub fn cache_lines(operand: &Matrix<'_, T>) -> usize {
         let (run, _) = operand.extents.run_and_count();
+        if !is_16_bit::<T>() && !operand.starts_runs_at(TMA_UNIT) {
+            return 1;
+        }
         let is_aligned = match operand.starts_runs_at(TMA_UNIT) {
             true => operand.starts_runs_at(CACHE_LINE),
             false => distance(run * size_of::<T>()).is_multiple_of(CACHE_LINE),
@@ -97,6 +112,43 @@ impl<'a, T: DeviceData> TmaOperand<'a, T> {
             },
         }
     }
+}
+
+/// Whether elements have 16 bits: `wgmma` reads them in either order.
+const fn is_16_bit<T>() -> bool {
+    size_of::<T>() == 2
+}
+
+/// Whether TMA and `wgmma` can read the operand, which is K-major in the order `k_major`.
+fn is_read<T: DeviceData>(operand: &Matrix<'_, T>, k_major: Order) -> bool {
+    operand.starts_runs_at(TMA_UNIT) && (is_16_bit::<T>() || operand.order() == k_major)
+}
+
+/// A copy in the order `k_major`, whose rows start at cache lines.
+fn k_major_copy<'s, T: DeviceData>(
+    stream: &'s Stream,
+    operand: &Matrix<'_, T>,
+    k_major: Order,
+) -> Result<TmaOperand<'s, T>> {
+    let (rows, columns) = (operand.rows(), operand.columns());
+    let (run, count) = match k_major {
+        Order::RowMajor => (columns, rows),
+        Order::ColMajor => (rows, columns),
+    };
+    let ld = distance(run * size_of::<T>()) / size_of::<T>();
+    let extents = Extents {
+        rows,
+        columns,
+        ld,
+        order: k_major,
+    };
+    let mut elements = stream.scratch::<T>(ld * count)?;
+    let copy = MatrixMut {
+        view: elements.view_mut(),
+        extents,
+    };
+    permute(stream, *operand, copy.in_part())?;
+    Ok(TmaOperand::Copied { elements, extents })
 }
 
 /// A run of zeros. TMA reads zeros out of bounds, too.
@@ -142,7 +194,7 @@ fn room<'s, T: DeviceData>(
     operand: &Matrix<'_, T>,
     copying: &mut Repack,
 ) -> Result<TmaOperand<'s, T>> {
-    const { assert!(size_of::<T>() == 2, "the kernel copies elements of 16 bits") };
+    assert!(is_16_bit::<T>(), "the kernel copies elements of 16 bits");
     let (run, count) = operand.extents.run_and_count();
     let ld = distance(run * size_of::<T>()) / size_of::<T>();
     let elements = stream.scratch(ld * count)?;

@@ -1,0 +1,70 @@
+//! Kernels for 8-bit floats (e4m3) with [`BlockScales`](super::BlockScales). C is of bf16.
+//!
+//! Names are as those of [other kernels for e4m3](super::k_major_instances), with `blocks` at the end.
+
+// As in `instances`.
+#![cfg_attr(
+    any(not(feature = "hopper"), not(feature = "cpu"), target_arch = "nvptx64"),
+    allow(unused_imports, unused_macros)
+)]
+
+use cutlet_device::fp8::F8E4M3;
+use cutlet_device::tile::KMajor as K;
+use cutlet_device::tma::TensorMap;
+use cutlet_device::{GlobalMut, instantiate};
+use half::bf16;
+
+#[cfg(not(target_arch = "nvptx64"))]
+use super::instance::BlockScaledInstance;
+use super::instances::cpu_body;
+use super::{BlockScaled, Config, ScalesOfB, Sm90, Storage, ToMatrix, gemm_with_block_scales};
+use crate::gemm::args::Args;
+use crate::gemm::config::{
+    Cluster, ClusterShape, Cooperative, EpilogueTile, Stages, Tile, epilogue_n,
+};
+use crate::gemm::epilogue::Scale;
+
+macro_rules! instances {
+    ($($name:ident = $m:literal, $n:literal, $stages:ty, $cluster:ty, $consumers:ty $(, $cpu:ident)?;)+) => {
+        $(
+            #[doc = concat!("A tile of ", $m, "×", $n, ", `", stringify!($cluster), "`, `", stringify!($consumers), "`.")]
+            #[cfg(feature = "hopper")]
+            pub mod $name {
+                use super::*;
+
+                /// The configuration.
+                pub type Kernel = Sm90<BlockScaled<F8E4M3, bf16>, K, K, K, Tile<$m, $n, 128>, $stages, $cluster,
+                    $consumers, EpilogueTile<{ epilogue_n::<bf16>($n) }>>;
+
+                instantiate! {
+                    /// The kernel.
+                    #[kernel(threads = Kernel::THREADS, min_blocks = 1, cluster = <$cluster>::LAUNCH_BOUND,
+                        arch = "sm_90a", cpu = cpu_body!(e4m3 $($cpu)?))]
+                    pub unsafe fn $name(
+                        #[grid_constant] map_a: &TensorMap,
+                        #[grid_constant] map_b: &TensorMap,
+                        #[grid_constant] map_c: &TensorMap,
+                        #[grid_constant] map_scales_a: &TensorMap,
+                        scales_b: ScalesOfB,
+                        c: GlobalMut<bf16>,
+                        workspace: GlobalMut<f32>,
+                        args: Args,
+                        epilogue: Scale,
+                        #[shared] storage: Storage<Kernel>,
+                    ) = gemm_with_block_scales::<Kernel, ToMatrix<Scale>>;
+                }
+            }
+        )+
+
+        /// Kernels for e4m3 with scales of blocks.
+        #[cfg(not(target_arch = "nvptx64"))]
+        pub static E4M3_BLOCKS: &[BlockScaledInstance] =
+            &[$(#[cfg(feature = "hopper")] BlockScaledInstance::new::<$name::Kernel>(&$name::$name),)+];
+    };
+}
+instances! {
+    e4m3_256x128x128_2x1_coop_blocks = 256, 128, Stages<4>, Cluster<2, 1>, Cooperative<2, 2>, cpu_both;
+    e4m3_128x128x128_2x1_coop_blocks = 128, 128, Stages<5>, Cluster<2, 1>, Cooperative<2>;
+    e4m3_64x128x128_1x1_ws_blocks = 64, 128, Stages<8>, Cluster<1, 1>, Cooperative<1>, cpu_both;
+    e4m3_64x64x128_1x1_ws_blocks = 64, 64, Stages<12>, Cluster<1, 1>, Cooperative<1>;
+}

@@ -1,0 +1,56 @@
+//! Kernels for 8-bit floats (e4m3), and for f32 whose operands TMA rounds to tf32. `wgmma` reads such operands K-major.
+//!
+//! Names are as those of the [kernels for 16-bit floats](super::instances). Behind the consumers, `fast` stands for
+//! sums that are not [`Promoted`](super::Promoted). C of 8-bit floats is of bf16.
+
+// As in `instances`.
+#![cfg_attr(
+    any(not(feature = "hopper"), not(feature = "cpu"), target_arch = "nvptx64"),
+    allow(unused_imports, unused_macros)
+)]
+
+use cutlet_device::fp8::F8E4M3;
+use cutlet_device::tile::{KMajor as K, MnMajor as M};
+use cutlet_device::tma::TensorMap;
+use cutlet_device::{GlobalMut, instantiate};
+use half::bf16;
+
+#[cfg(not(target_arch = "nvptx64"))]
+use super::instance::{Instance, concat, count};
+#[cfg(all(feature = "hopper", not(target_arch = "nvptx64")))]
+use super::instances::{ANY, clusters};
+use super::instances::{cpu_body, instances_of};
+use super::{ByTma, Config, InOut, OneProduct, PromotedInOut, Sm90, Storage, ToMatrix, gemm};
+use crate::gemm::args::Args;
+use crate::gemm::config::{
+    ClusterShape, Cooperative, DynamicCluster, EpilogueTile, PingPong, Stages, Tile, epilogue_n,
+};
+use crate::gemm::epilogue::Scale;
+
+instances_of! {
+    /// Kernels for e4m3 whose sums are promoted.
+    E4M3 of e4m3 to bf16: PromotedInOut<F8E4M3, bf16>, Scale, k 128, compiled if true, also []:
+        e4m3_256x128x128_coop = [K, K, K] 256, 128, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>;
+        e4m3_128x128x128_coop = [K, K, K] 128, 128, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
+        e4m3_64x128x128_ws = [K, K, K] 64, 128, Stages<8>, DynamicCluster: ANY, Cooperative<1>, cpu_both;
+        e4m3_128x64x128_coop_kkm = [K, K, M] 128, 64, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
+        e4m3_64x32x128_ws_kkm = [K, K, M] 64, 32, Stages<16>, DynamicCluster: ANY, Cooperative<1>, cpu_both;
+}
+
+instances_of! {
+    /// Kernels for e4m3 whose sums have the bits that the tensor cores keep.
+    E4M3_FAST of e4m3 to bf16: InOut<F8E4M3, bf16>, Scale, k 128, compiled if true, also []:
+        e4m3_128x256x128_coop_fast = [K, K, K] 128, 256, Stages<4>, DynamicCluster: ANY, Cooperative<2>;
+        e4m3_128x128x128_pingpong_fast = [K, K, K] 128, 128, Stages<5>, DynamicCluster: ANY, PingPong<2>, cpu_both;
+        e4m3_64x128x128_ws_fast = [K, K, K] 64, 128, Stages<8>, DynamicCluster: ANY, Cooperative<1>;
+}
+
+instances_of! {
+    /// Kernels for f32 as tf32.
+    TF32 of tf32 to f32: f32, Scale, k 32, compiled if true, also []:
+        tf32_128x256x32_coop = [K, K, K] 128, 256, Stages<4>, DynamicCluster: ANY, Cooperative<2>;
+        tf32_128x192x32_pingpong = [K, K, K] 128, 192, Stages<4>, DynamicCluster: ANY, PingPong<2>;
+        tf32_128x128x32_coop = [K, K, K] 128, 128, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
+        tf32_64x128x32_ws = [K, K, K] 64, 128, Stages<8>, DynamicCluster: ANY, Cooperative<1>;
+        tf32_64x64x32_ws = [K, K, K] 64, 64, Stages<12>, DynamicCluster: ANY, Cooperative<1>, cpu_both;
+}

@@ -1,0 +1,356 @@
+//! GEMM of 8-bit floats with scales of blocks.
+
+use std::ptr;
+
+use cutlet_device::DeviceData;
+use cutlet_device::collective::{ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, Splits};
+use cutlet_device::fp8::F8E4M3;
+use cutlet_device::tma::TensorMap;
+use cutlet_host::{Backend, Function, LaunchConfig, Scratch, Stream, TensorMapSpec};
+use cutlet_kernels::PTX;
+use cutlet_kernels::gemm::args::{
+    Args, OutputArgs, SchedulerArgs, TableArgs, TmaArgs, raster, read_once,
+};
+use cutlet_kernels::gemm::epilogue::Scale;
+use cutlet_kernels::gemm::scheduler::GroupArgs;
+use cutlet_kernels::gemm::sm90::ScalesOfB;
+use cutlet_kernels::gemm::sm90::block_scaled_instances::E4M3_BLOCKS;
+use cutlet_kernels::gemm::sm90::instance::{BlockScaledArguments, BlockScaledInstance};
+use cutlet_kernels::gemm::store::PartialOutput;
+use half::bf16;
+
+use super::launch::operand_map;
+use super::tma_operand::TmaOperand;
+use super::{cost_input, plan_of, tma_stores};
+use crate::gemm::block_scales::BlockScales;
+use crate::gemm::choice;
+use crate::gemm::choice::cost::{Candidate, CostInput};
+use crate::gemm::choice::decomposition::Named;
+use crate::gemm::partials::{Output, Partials};
+use crate::gemm::problem::Problem;
+use crate::gemm::registry::{Launch, LaunchPlan, has_code};
+use crate::matrix::{Extents, pointer, pointer_mut};
+use crate::{Matrix, MatrixMut, Order, Result, permute};
+
+/// The names of the kernels that the device has.
+pub fn names(backend: Backend) -> Vec<&'static str> {
+    let all = E4M3_BLOCKS.iter().filter(|it| has_code(backend, it.kernel));
+    all.map(|it| it.traits.name()).collect()
+}
+
+/// Plans a C of bf16.
+pub fn to_bf16(
+    stream: &Stream,
+    problem: &Problem<'_, F8E4M3, bf16>,
+    named: Named<'_>,
+) -> Result<Option<LaunchPlan<F8E4M3, bf16>>> {
+    if problem.beta != 0.0 || !problem.epilogue.are_none() {
+        return to_any_type(stream, problem, named);
+    }
+    let input = cost_input(stream, problem, named);
+    let Some(kernel) = BlockScaled::new(stream, input, named, tma_stores(&problem.c))? else {
+        return Ok(None);
+    };
+    let candidate = kernel.candidate;
+    let estimate = (&candidate, &input);
+    Ok(Some(plan_of(stream, problem, estimate, ToC(kernel))))
+}
+
+/// Plans a C of f32: it may be the partial output itself.
+pub fn to_f32(
+    stream: &Stream,
+    problem: &Problem<'_, F8E4M3, f32>,
+    named: Named<'_>,
+) -> Result<Option<LaunchPlan<F8E4M3, f32>>> {
+    let c = &problem.c;
+    let in_pairs = c.starts_runs_at(2 * size_of::<f32>()) && c.columns().is_multiple_of(2);
+    let adds = problem.beta == 1.0;
+    let is_sums = problem.epilogue.are_none() && (adds || problem.beta == 0.0);
+    if !(in_pairs && is_sums) {
+        return to_any_type(stream, problem, named);
+    }
+    let input = CostInput {
+        c_is_partial_output: true,
+        ..cost_input(stream, problem, named)
+    };
+    let Some(kernel) = BlockScaled::new(stream, input, named, true)? else {
+        return Ok(None);
+    };
+    let candidate = kernel.candidate;
+    let launch = ToSums { kernel, adds };
+    Ok(Some(plan_of(stream, problem, (&candidate, &input), launch)))
+}
+
+/// Plans any C: a second kernel makes it.
+pub fn to_any_type<D: Output<Acc = f32>>(
+    stream: &Stream,
+    problem: &Problem<'_, F8E4M3, D>,
+    named: Named<'_>,
+) -> Result<Option<LaunchPlan<F8E4M3, D>>> {
+    let input = CostInput {
+        needs_second_kernel: true,
+        ..cost_input(stream, problem, named)
+    };
+    let Some(kernel) = BlockScaled::new(stream, input, named, true)? else {
+        return Ok(None);
+    };
+    let candidate = kernel.candidate;
+    let estimate = (&candidate, &input);
+    Ok(Some(plan_of(
+        stream,
+        problem,
+        estimate,
+        BySecondKernel(kernel),
+    )))
+}
+
+/// C of bf16, by the kernel.
+struct ToC(BlockScaled);
+
+impl Launch<F8E4M3, bf16> for ToC {
+    fn launch(&self, stream: &Stream, problem: Problem<'_, F8E4M3, bf16>) -> Result<()> {
+        let ToC(kernel) = self;
+        let c = &problem.c;
+        let [.., box_c] = kernel.instance.traits.boxes;
+        let map = match tma_stores(c) {
+            false => None,
+            true => {
+                let spec = TensorMapSpec::rows(c.rows() as u64, c.columns() as u64, c.ld() as u64);
+                Some(spec.encode(c.view.view(), box_c)?)
+            }
+        };
+        let target = Target {
+            address: c.view.address(),
+            map,
+            ld: c.ld() as i64,
+            partial: PartialOutput::NONE,
+            partial_extent: [0, 0],
+        };
+        kernel.multiply(stream, &problem, &target, problem.alpha)
+    }
+}
+
+/// C of f32 as partial output.
+struct ToSums {
+    kernel: BlockScaled,
+    adds: bool,
+}
+
+impl Launch<F8E4M3, f32> for ToSums {
+    fn launch(&self, stream: &Stream, problem: Problem<'_, F8E4M3, f32>) -> Result<()> {
+        let c = &problem.c;
+        let extent = [c.rows(), c.columns()];
+        let rows = PartialOutput::rows(c.ld(), self.adds);
+        let target = Target::partial(c.view.address(), rows, extent);
+        self.kernel
+            .multiply(stream, &problem, &target, problem.alpha)
+    }
+}
+
+/// Any C, by a second kernel from partial output in scratch memory.
+struct BySecondKernel(BlockScaled);
+
+impl<D: Output<Acc = f32>> Launch<F8E4M3, D> for BySecondKernel {
+    fn launch(&self, stream: &Stream, problem: Problem<'_, F8E4M3, D>) -> Result<()> {
+        let BySecondKernel(kernel) = self;
+        let [rows, columns] = kernel.instance.traits.cluster_tile();
+        let (m, n, _) = problem.extents();
+        let extent = [m.next_multiple_of(rows), n.next_multiple_of(columns)];
+        let partials = Partials::<f32>::new(stream, extent, 1)?;
+        let rows = PartialOutput::rows(extent[1], false);
+        let target = Target::partial(partials.elements.view().address(), rows, extent);
+        kernel.multiply(stream, &problem, &target, 1.0)?;
+        // SAFETY: the partials are of the problem's C.
+        unsafe { partials.finish(stream, problem) }
+    }
+}
+
+/// Where a kernel writes: the address, the map of C if TMA stores it, and arguments.
+struct Target {
+    address: u64,
+    map: Option<TensorMap>,
+    ld: i64,
+    partial: PartialOutput,
+    partial_extent: [i32; 2],
+}
+
+impl Target {
+    /// Partial output of these rows.
+    fn partial(address: u64, partial: PartialOutput, extent: [usize; 2]) -> Self {
+        Target {
+            address,
+            map: None,
+            ld: 0,
+            partial,
+            partial_extent: extent.map(|it| it as i32),
+        }
+    }
+}
+
+/// A kernel with scales, chosen and loaded.
+struct BlockScaled {
+    function: Function<BlockScaledArguments>,
+    instance: &'static BlockScaledInstance,
+    candidate: Candidate,
+}
+
+impl BlockScaled {
+    /// The kernel that is estimated to be the fastest, or the one that is named. None if there is none. Consumers of
+    /// several M atoms take part if they can write.
+    fn new(
+        stream: &Stream,
+        input: CostInput,
+        named: Named<'_>,
+        overwrites: bool,
+    ) -> Result<Option<Self>> {
+        let backend = stream.device().backend();
+        let kernels = E4M3_BLOCKS
+            .iter()
+            .filter(|it| has_code(backend, it.kernel))
+            .filter(|it| named.kernel.is_none_or(|name| it.traits.name() == name))
+            .filter(|it| overwrites || !it.traits.overwrites_only);
+        let input = CostInput {
+            allows_second_kernel: false,
+            ..input
+        };
+        let traits: Vec<_> = kernels.map(|it| &it.traits).collect();
+        let Some(candidate) = choice::fastest(&traits, &input) else {
+            return Ok(None);
+        };
+        let is_it = |it: &&BlockScaledInstance| ptr::eq(&it.traits, candidate.instance);
+        let Some(instance) = E4M3_BLOCKS.iter().find(is_it) else {
+            return Ok(None);
+        };
+        Ok(Some(BlockScaled {
+            function: stream.device().load(&PTX, instance.kernel)?,
+            instance,
+            candidate,
+        }))
+    }
+
+    /// Launches the kernel.
+    fn multiply<D: DeviceData>(
+        &self,
+        stream: &Stream,
+        problem: &Problem<'_, F8E4M3, D>,
+        target: &Target,
+        alpha: f32,
+    ) -> Result<()> {
+        let Some(BlockScales { a, b }) = problem.scales else {
+            unreachable!("the kernels are for problems with scales");
+        };
+        let operands = TmaOperand::both(stream, problem)?;
+        let [matrix_a, matrix_b] = operands.each_ref().map(TmaOperand::matrix);
+        let (scales_a, scales_b) = (Scales::of(stream, a)?, Scales::of(stream, b)?);
+        let traits = &self.instance.traits;
+        let [box_a, box_b, _] = traits.boxes;
+        let map_a = operand_map(&matrix_a, box_a)?;
+        let map_b = operand_map(&matrix_b, box_b)?;
+        let of_a = scales_a.matrix();
+        let spec = TensorMapSpec::rows(of_a.columns() as u64, of_a.rows() as u64, of_a.ld() as u64);
+        let map_scales = spec.encode(of_a.view, self.instance.box_scales)?;
+        let of_b = scales_b.matrix();
+        let of_b = ScalesOfB {
+            first: pointer(of_b.view),
+            ld: of_b.ld() as i64,
+        };
+        let args = self.args(problem, target);
+        let config = LaunchConfig {
+            grid: self.candidate.blocks.into(),
+            cluster: traits.blocks_of_cluster(),
+            overlap_previous: true,
+        };
+        let scale = Scale { alpha, beta: 0.0 };
+        // An unused map may be any map.
+        let map_c = target.map.unwrap_or(map_a);
+        let (c, nowhere) = (pointer_mut(target.address), pointer_mut(0));
+        let all = (
+            map_a, map_b, map_c, map_scales, of_b, c, nowhere, args, scale,
+        );
+        // SAFETY: the maps describe the matrices and A's scales, which were checked against their memory, as were B's
+        // scales, of which there is one for each block. C overlaps nothing that is read, and is borrowed mutably.
+        // Partial output has room for whole tiles. Edge tiles do not shift.
+        unsafe { stream.launch(&self.function, config, all)? };
+        Ok(())
+    }
+
+    fn args<D: DeviceData>(&self, problem: &Problem<'_, F8E4M3, D>, target: &Target) -> Args {
+        let (traits, (m, n, k)) = (&self.instance.traits, problem.extents());
+        let shape = raster([m, n], traits.tile, traits.cluster);
+        let k_tiles = k.max(1).div_ceil(traits.tile_k as usize) as u32;
+        let scheduler = SchedulerArgs {
+            affinity: SmAffinity::NONE,
+            cluster: DynamicCluster::new(traits.cluster),
+            raster: shape,
+            splits: Splits::interleaved(1, k_tiles, 1),
+            k_tiles,
+            streamed: self.candidate.streamed,
+            last: [u32::MAX; 2],
+        };
+        Args {
+            prefetch: [Prefetch::NOTHING; 2],
+            scheduler,
+            output: OutputArgs {
+                arrivals: ArrivalCounters::NONE,
+                ldc: target.ld,
+                partial: target.partial,
+                partial_extent: target.partial_extent,
+                extent: [m as i32, n as i32],
+            },
+            tma: TmaArgs {
+                bytes_a: traits.bytes_a(traits.boxes[0].extent[1]),
+                read_once: read_once([m, n], traits.tile),
+                stores_c: target.map.is_some().into(),
+            },
+            groups: GroupArgs::ONE,
+            table: TableArgs::NONE,
+        }
+    }
+}
+
+/// Scales as kernels read them: column-major, so that those of a k-tile's rows are neighbours, and of lines at multiples
+/// of 16 bytes.
+enum Scales<'a> {
+    AsTheyAre(Matrix<'a, f32>),
+    Copied {
+        elements: Scratch<'a, f32>,
+        extents: Extents,
+    },
+}
+
+impl<'a> Scales<'a> {
+    /// The scales, or a copy.
+    fn of(stream: &'a Stream, scales: Matrix<'a, f32>) -> Result<Self> {
+        let scales = scales.in_one_run();
+        if scales.order() == Order::ColMajor && scales.starts_runs_at(16) {
+            return Ok(Scales::AsTheyAre(scales));
+        }
+        let (rows, columns) = (scales.rows(), scales.columns());
+        let ld = rows.next_multiple_of(4);
+        let extents = Extents {
+            rows,
+            columns,
+            ld,
+            order: Order::ColMajor,
+        };
+        let mut elements = stream.scratch::<f32>((ld * columns).max(4))?;
+        if rows * columns > 0 {
+            let copy = MatrixMut {
+                view: elements.view_mut(),
+                extents,
+            };
+            permute(stream, scales, copy.in_part())?;
+        }
+        Ok(Scales::Copied { elements, extents })
+    }
+
+    fn matrix(&self) -> Matrix<'_, f32> {
+        match self {
+            Scales::AsTheyAre(matrix) => *matrix,
+            Scales::Copied { elements, extents } => Matrix {
+                view: elements.view(),
+                extents: *extents,
+            },
+        }
+    }
+}

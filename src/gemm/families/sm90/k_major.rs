@@ -1,0 +1,269 @@
+//! GEMM of 8-bit floats, and of f32 as tf32. `wgmma` reads such operands K-major: others are copied first.
+
+use cutlet_device::DeviceData;
+use cutlet_device::fp8::F8E4M3;
+use cutlet_host::{Device, Stream};
+use cutlet_kernels::PTX;
+use cutlet_kernels::gemm::epilogue::Scale;
+use cutlet_kernels::gemm::sm90::instance::Instance;
+use cutlet_kernels::gemm::sm90::k_major_instances::{E4M3, E4M3_FAST, TF32};
+use half::{bf16, f16};
+
+use super::fixup::FixupCounters;
+use super::launch::{Prepared, To, Types, Workspace};
+use super::tma_operand::TmaOperand;
+use super::{
+    NAME, block_scaled, by_partials_in_f32, by_second_kernel_of, cost_input, fastest,
+    for_partial_output, names, of_orders, plan_of, supports, tma_stores,
+};
+use crate::gemm::choice::cost::{CostInput, OutputPath};
+use crate::gemm::choice::decomposition::Named;
+use crate::gemm::operand::Operand;
+use crate::gemm::partials::Output;
+use crate::gemm::precision::Precision;
+use crate::gemm::problem::Problem;
+use crate::gemm::registry::{Family, Fused, IndexedOperand, KernelQuery, Launch, LaunchPlan};
+use crate::{Error, Order, Result};
+
+/// Kernels for e4m3.
+#[derive(Debug)]
+pub struct E4m3;
+/// Kernels for f32 as tf32.
+#[derive(Debug)]
+pub struct Tf32;
+
+/// The orders in which A and B are K-major.
+const K_MAJOR: [Order; 2] = [Order::RowMajor, Order::ColMajor];
+
+macro_rules! e4m3 {
+    ($($c:ty: $plan:ident, $with_scales:ident;)+) => {$(
+        impl Family<F8E4M3, $c> for E4m3 {
+            fn name(&self) -> &'static str {
+                NAME
+            }
+
+            fn supports(&self, device: &Device) -> Result<()> {
+                built_for(device)
+            }
+
+            fn candidates(&self, query: KernelQuery) -> Vec<&'static str> {
+                of_e4m3(query)
+            }
+
+            fn plan(
+                &self,
+                stream: &Stream,
+                problem: &Problem<'_, F8E4M3, $c>,
+                kernel: Option<&str>,
+            ) -> Result<Option<LaunchPlan<F8E4M3, $c>>> {
+                let named = Named::of(kernel);
+                if problem.scales.is_some() {
+                    return block_scaled::$with_scales(stream, problem, named);
+                }
+                let promoted = $plan(E4M3, stream, problem, named)?;
+                let fast = match problem.precision {
+                    Precision::FastAccumulation => $plan(E4M3_FAST, stream, problem, named)?,
+                    _ => None,
+                };
+                Ok(faster(promoted, fast))
+            }
+        }
+    )+};
+}
+e4m3! {
+    bf16: to_own_type, to_bf16;
+    f16: to_other_type, to_any_type;
+    f32: to_f32, to_f32;
+}
+
+impl Family<f32, f32> for Tf32 {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    /// f32 has kernels for all devices.
+    fn is_general(&self) -> bool {
+        false
+    }
+
+    fn supports(&self, device: &Device) -> Result<()> {
+        built_for(device)
+    }
+
+    fn candidates(&self, query: KernelQuery) -> Vec<&'static str> {
+        match query.precision {
+            Precision::Tf32 => of_query(TF32, query),
+            _ => Vec::new(),
+        }
+    }
+
+    fn plan(
+        &self,
+        stream: &Stream,
+        problem: &Problem<'_, f32>,
+        kernel: Option<&str>,
+    ) -> Result<Option<LaunchPlan<f32, f32>>> {
+        match problem.precision {
+            Precision::Tf32 => to_own_type(TF32, stream, problem, Named::of(kernel)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Refuses a device that cannot run the kernels, and a build without them.
+fn built_for(device: &Device) -> Result<()> {
+    if E4M3.is_empty() {
+        return Err(Error::NotBuilt {
+            operation: "gemm",
+            family: NAME,
+            feature: "hopper",
+        });
+    }
+    supports(device.compute_capability(), || device.describe())
+}
+
+/// The names of the kernels for e4m3 that the query asks for.
+fn of_e4m3(query: KernelQuery) -> Vec<&'static str> {
+    if query.is_scaled {
+        return block_scaled::names(query.backend);
+    }
+    let mut all = of_query(E4M3, query);
+    if query.precision == Precision::FastAccumulation {
+        all.extend(of_query(E4M3_FAST, query));
+    }
+    all
+}
+
+/// The names of these kernels, if they do what the query asks for: single products, with nothing fused.
+fn of_query<Ty: Types>(all: &'static [Instance<Ty>], query: KernelQuery) -> Vec<&'static str> {
+    match (query.fused, query.of_batches, query.indexed) {
+        (Fused::Nothing, false, IndexedOperand::None) => {
+            names(of_orders(all, query.backend, K_MAJOR, None))
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The plan that is estimated to be the faster one.
+fn faster<T: Operand, D: DeviceData>(
+    one: Option<LaunchPlan<T, D>>,
+    other: Option<LaunchPlan<T, D>>,
+) -> Option<LaunchPlan<T, D>> {
+    let both = [one, other].into_iter().flatten();
+    both.min_by(|a, b| a.microseconds.total_cmp(&b.microseconds))
+}
+
+/// These kernels, if the problem is theirs. With a name, only the kernel of this name.
+fn kernels<Ty: Types<In: Operand>, D: DeviceData>(
+    all: &'static [Instance<Ty>],
+    stream: &Stream,
+    problem: &Problem<'_, Ty::In, D>,
+    named: Named<'_>,
+) -> Vec<&'static Instance<Ty>> {
+    let is_one = problem.groups.are_one() && problem.outer_k.count == 1;
+    match is_one && problem.rows.are_own() && problem.epilogue.gate.is_none() {
+        true => of_orders(all, stream.device().backend(), K_MAJOR, named.kernel),
+        false => Vec::new(),
+    }
+}
+
+/// Plans a C of the type that the kernels store.
+fn to_own_type<Ty: Types<In: Operand<Factor = f32>, Out: Output<Acc = f32>>>(
+    all: &'static [Instance<Ty>],
+    stream: &Stream,
+    problem: &Problem<'_, Ty::In, Ty::Out>,
+    named: Named<'_>,
+) -> Result<Option<LaunchPlan<Ty::In, Ty::Out>>> {
+    let kernels = kernels(all, stream, problem, named);
+    if !problem.epilogue.are_none() {
+        return by_second_kernel_of(&kernels, stream, problem, named);
+    }
+    let overwrites = problem.beta == 0.0 && tma_stores(&problem.c);
+    let mut direct = kernels.clone();
+    direct.retain(|instance| overwrites || !instance.traits.overwrites_only);
+    let input = CostInput {
+        allows_fixup: FixupCounters::of(stream).is_some(),
+        ..cost_input(stream, problem, named)
+    };
+    let Some(selected) = fastest(&direct, &input) else {
+        return by_second_kernel_of(&kernels, stream, problem, named);
+    };
+    let launch = ToOwnType {
+        prepared: Prepared::new(stream, &PTX, selected, input)?,
+        all,
+    };
+    let estimate = (&selected.1, &input);
+    Ok(Some(plan_of(stream, problem, estimate, launch)))
+}
+
+/// Plans a C of f32: it may be the partial output of kernels that store another type.
+fn to_f32<Ty: Types<In: Operand<Factor = f32>>>(
+    all: &'static [Instance<Ty>],
+    stream: &Stream,
+    problem: &Problem<'_, Ty::In, f32>,
+    named: Named<'_>,
+) -> Result<Option<LaunchPlan<Ty::In, f32>>> {
+    let kernels = kernels(all, stream, problem, named);
+    let by_partials = match problem.epilogue.are_none() {
+        true => for_partial_output(&kernels, stream, problem, named),
+        false => None,
+    };
+    match by_partials {
+        Some((selected, input)) => by_partials_in_f32(stream, problem, selected, input).map(Some),
+        None => by_second_kernel_of(&kernels, stream, problem, named),
+    }
+}
+
+/// Plans a C of another type than the kernels store.
+fn to_other_type<Ty: Types<In: Operand<Factor = f32>>, D: Output<Acc = f32>>(
+    all: &'static [Instance<Ty>],
+    stream: &Stream,
+    problem: &Problem<'_, Ty::In, D>,
+    named: Named<'_>,
+) -> Result<Option<LaunchPlan<Ty::In, D>>> {
+    let kernels = kernels(all, stream, problem, named);
+    by_second_kernel_of(&kernels, stream, problem, named)
+}
+
+/// C of the type that the kernel stores.
+struct ToOwnType<Ty: Types> {
+    prepared: Prepared<Ty, Scale>,
+    /// The kernels that it was chosen from.
+    all: &'static [Instance<Ty>],
+}
+
+impl<Ty: Types<In: Operand<Factor = f32>, Out: Output<Acc = f32>>> Launch<Ty::In, Ty::Out>
+    for ToOwnType<Ty>
+{
+    fn launch(&self, stream: &Stream, mut problem: Problem<'_, Ty::In, Ty::Out>) -> Result<()> {
+        let kernel = &self.prepared;
+        let scale = Scale {
+            alpha: problem.alpha,
+            beta: problem.beta,
+        };
+        let operands = TmaOperand::both(stream, &problem)?;
+        let matrices = operands.each_ref().map(TmaOperand::matrix);
+        match kernel.path() {
+            OutputPath::Direct => {
+                let to = To::C(&mut problem.c);
+                kernel.launch(stream, matrices, to, scale, Workspace::NONE)
+            }
+            OutputPath::Fixup => match FixupCounters::of(stream) {
+                Some(counters) => {
+                    let c = &mut problem.c;
+                    kernel.launch_with_fixup(stream, matrices, c, scale, &counters)
+                }
+                // The plan's stream had counters, and this stream has none.
+                None => match to_own_type(self.all, stream, &problem, Named::default())? {
+                    Some(plan) => plan.launch(stream, problem),
+                    None => unreachable!("the problem had a kernel"),
+                },
+            },
+            OutputPath::SecondKernel => {
+                let partials = kernel.launch_for_partials(stream, matrices)?;
+                // SAFETY: the partials are of the problem's C.
+                unsafe { partials.finish(stream, problem) }
+            }
+        }
+    }
+}
