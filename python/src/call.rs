@@ -1,11 +1,13 @@
 //! A call of a function: its arrays, where they are, and the stream in which its work is enqueued.
 
 use std::ops::Deref;
+use std::sync::PoisonError;
 
 use cutlet::dlpack::dlpark::ffi::DLTensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 
 use crate::array::{
     Array, Capsule, Dimensions, Exchange, Interface, cuda_interface, dlpack_device, dlpack_stream,
@@ -14,6 +16,7 @@ use crate::array::{
 use crate::data_type::DataType;
 use crate::error::{Result, wrong_type, wrong_value};
 use crate::output;
+use crate::rows::Kept;
 use crate::stream::{self, Context, CurrentContext, Place};
 
 /// A call. Its first array says where it runs, and in whose stream.
@@ -304,6 +307,22 @@ impl<'py> Call<'py> {
             false => work(),
         };
         Ok(result?)
+    }
+
+    /// As [`run`](Self::run), with the operations that the stream keeps. If another thread has them and waits for its work,
+    /// this call waits without the interpreter, which that work may need.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub fn run_kept<R: Send>(
+        &self,
+        waits: bool,
+        work: impl FnOnce(&mut Kept) -> cutlet::Result<R> + Send,
+    ) -> Result<R> {
+        let kept = self.context().kept.lock_py_attached(self.py);
+        let mut kept = kept.unwrap_or_else(PoisonError::into_inner);
+        let kept = &mut *kept;
+        self.run(waits, || work(kept))
     }
 
     /// The call's stream: the one that was asked for, or else the current one of the first array.

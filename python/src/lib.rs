@@ -8,6 +8,7 @@ mod call;
 mod contract;
 mod data_type;
 mod doctor;
+mod driver;
 mod error;
 mod gemm;
 mod grouped_gemm;

@@ -232,8 +232,8 @@ impl<T: Element + Element<f32> + GatedElement + PooledElement> ExpertElement for
 fn enqueue_layer<T: ExpertElement>(call: &Call<'_>, layer: &Layer<'_>) -> Result<()> {
     let context = call.context();
     let (tokens, experts) = (layer.tokens.1.rows, layer.router.1.columns);
-    call.run(false, || {
-        context.kept.moe_rows.with(
+    call.run_kept(false, |kept| {
+        kept.moe_rows.with(
             &context.stream,
             [tokens, layer.top_k, experts],
             || MoeRows::new(context.stream.device(), tokens, layer.top_k, experts),

@@ -3,13 +3,14 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::sys;
 use cutlet::{Device, Stream};
 use pyo3::intern;
 use pyo3::prelude::*;
 
+use crate::driver;
 use crate::error::{Result, wrong_type};
 use crate::rows::Kept;
 
@@ -35,7 +36,8 @@ pub struct Context {
     /// The stream's handle (`CUstream`).
     pub handle: usize,
     pub stream: Stream,
-    pub kept: Kept,
+    /// A call waits for the lock without the interpreter, as the thread that has the lock may wait for work.
+    pub kept: Mutex<Kept>,
 }
 
 /// The streams that calls have had so far. A stream keeps what its calls chose and the memory that they share, so it is
@@ -66,7 +68,7 @@ pub fn context(place: Place, handle: usize) -> Result<&'static Context> {
         place,
         handle,
         stream,
-        kept: Kept::default(),
+        kept: Mutex::default(),
     }));
     contexts.push(context);
     Ok(context)
@@ -137,8 +139,7 @@ pub struct CurrentContext(sys::CUcontext);
 impl CurrentContext {
     /// The present one; `None` without a driver.
     pub fn now() -> Option<CurrentContext> {
-        static DRIVER: OnceLock<bool> = OnceLock::new();
-        if !*DRIVER.get_or_init(|| cutlet_host::driver_version().is_ok()) {
+        if !driver::is_there() {
             return None;
         }
         let mut current = ptr::null_mut();

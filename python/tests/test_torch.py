@@ -2,6 +2,7 @@
 
 import gc
 import threading
+import time
 
 import pytest
 
@@ -204,6 +205,87 @@ def test_tensors_on_several_devices():
         a = torch.ones(4, 6, device="cuda:1")
         assert torch.equal(cutlet.gemm(a, a.t()), a @ a.t())
         assert torch.cuda.current_device() == 0 and torch.ones(1, device="cuda").device.index == 0
+
+
+@on_gpu
+def test_graphs_of_one_stream_share_no_memory():
+    """Two mixtures of experts of the same extents, captured in one stream, and replayed at the same time."""
+    weights = integers(8, 64) / 4, integers(8, 64, 64) / 16, integers(8, 64, 32) / 16
+    tokens = [torch.randn(512, 64, device=DEVICE) for _ in range(2)]
+    expected = [cutlet.moe(it, *weights, 2) for it in tokens]
+    results = [torch.zeros_like(it) for it in tokens]
+    graphs, stream = [torch.cuda.CUDAGraph() for _ in tokens], torch.cuda.Stream()
+    for graph, source, result in zip(graphs, tokens, results):
+        with torch.cuda.graph(graph, stream=stream):
+            for _ in range(8):
+                cutlet.moe(source, *weights, 2, out=result)
+    streams = [torch.cuda.Stream() for _ in graphs]
+    torch.cuda.synchronize()
+    for _ in range(50):
+        for graph, it in zip(graphs, streams):
+            with torch.cuda.stream(it):
+                graph.replay()
+        torch.cuda.synchronize()
+        for result, want in zip(results, expected):
+            # A graph's products may be of other kernels.
+            torch.testing.assert_close(result, want, rtol=1e-3, atol=1e-3)
+            result.zero_()
+        torch.cuda.synchronize()
+
+
+@on_gpu
+def test_memory_of_graphs_is_freed_with_them():
+    weights = integers(8, 64) / 4, integers(8, 64, 64) / 16, integers(8, 64, 32) / 16
+    tokens = torch.randn(1 << 16, 64, device=DEVICE)
+    result, stream = torch.zeros_like(tokens), torch.cuda.Stream()
+
+    def capture():
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            cutlet.moe(tokens, *weights, 2, out=result)
+        graph.replay()
+        torch.cuda.synchronize()
+
+    def free():
+        gc.collect()
+        torch.cuda.empty_cache()
+        torch.cuda.synchronize()
+        time.sleep(0.1)
+        return torch.cuda.mem_get_info()[0]
+
+    cutlet.moe(tokens, *weights, 2, out=result)
+    for _ in range(4):
+        capture()
+    before = free()
+    for _ in range(40):
+        capture()
+    # A graph has at least 1 MiB of rows.
+    assert before - free() < 16 << 20
+
+
+@on_gpu
+def test_threads_run_while_a_call_waits_for_another_ones():
+    """`check` waits for work with what the stream keeps. A call that needs it waits without the interpreter."""
+    table, indices = integers(9, 8), torch.tensor([1, 2], device=DEVICE)
+    rows = torch.empty(2, 8, device=DEVICE)
+    cutlet.gather(table, indices, out=rows, out_of_range="clamp")
+    torch.cuda.synchronize()
+    torch.cuda._sleep(2_000_000_000)
+    threads = [
+        threading.Thread(target=cutlet.check, args=(table,)),
+        threading.Thread(target=cutlet.gather, args=(table, indices), kwargs={"out": rows, "out_of_range": "clamp"}),
+    ]
+    longest, last = 0, time.monotonic()
+    for thread in threads:
+        thread.start()
+        time.sleep(0.05)
+    while threads[0].is_alive():
+        time.sleep(0.001)
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
+    for thread in threads:
+        thread.join()
+    assert longest < 0.3
 
 
 @on_gpu

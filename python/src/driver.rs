@@ -1,0 +1,118 @@
+//! What the GPU's driver says of handles and addresses that other frameworks pass.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cudarc::driver::sys::{
+    self, CUresult, CUstreamCaptureStatus, CUuserObject, CUuserObject_flags,
+    CUuserObjectRetain_flags,
+};
+use cutlet::{HostError, Stream};
+
+/// The result of a question to the driver.
+type Answer<T> = std::result::Result<T, HostError>;
+
+/// Whether there is a driver. All other functions here come after this question: a call into a missing library panics.
+pub fn is_there() -> bool {
+    static DRIVER: OnceLock<bool> = OnceLock::new();
+    *DRIVER.get_or_init(|| cutlet_host::driver_version().is_ok())
+}
+
+/// The capture of a stream into a graph, which another framework began.
+pub struct Capture {
+    /// No two captures of a process have the same.
+    pub id: u64,
+    graph: sys::CUgraph,
+}
+
+/// Whether a graph is there yet.
+pub struct Graph {
+    /// The number of the capture that makes it.
+    pub capture: u64,
+    is_gone: Arc<AtomicBool>,
+}
+
+impl Capture {
+    /// The capture that a stream is part of; `None` if there is none.
+    ///
+    /// # Errors
+    /// If the driver does not say.
+    pub fn of(stream: &Stream) -> Answer<Option<Capture>> {
+        let Some(handle) = stream.as_raw().filter(|_| is_there()) else {
+            return Ok(None);
+        };
+        let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+        let (mut id, mut graph) = (0, ptr::null_mut());
+        // SAFETY: the stream is alive, the driver writes three values, and null pointers ask for nothing.
+        let code = unsafe {
+            sys::cuStreamGetCaptureInfo_v2(
+                handle.cast(),
+                &mut status,
+                &mut id,
+                &mut graph,
+                ptr::null_mut(),
+                ptr::null_mut(),
+            )
+        };
+        check("querying the capture of a stream", code)?;
+        let is_active = status == CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_ACTIVE;
+        Ok(is_active.then_some(Capture { id, graph }))
+    }
+
+    /// The graph that the capture makes.
+    ///
+    /// # Errors
+    /// If the driver does not note who waits for its end.
+    pub fn graph(&self) -> Answer<Graph> {
+        let doing = "asking to be told when a graph is destroyed";
+        let is_gone = Arc::new(AtomicBool::new(false));
+        let told = Arc::into_raw(is_gone.clone()).cast_mut().cast::<c_void>();
+        let mut object: CUuserObject = ptr::null_mut();
+        let flags = CUuserObject_flags::CU_USER_OBJECT_NO_DESTRUCTOR_SYNC as u32;
+        // SAFETY: `note_end` may be called once with the pointer, from any thread.
+        let code = unsafe { sys::cuUserObjectCreate(&mut object, told, Some(note_end), 1, flags) };
+        if code != CUresult::CUDA_SUCCESS {
+            // SAFETY: made of an `Arc` above, and no object of the driver has it.
+            drop(unsafe { Arc::from_raw(told.cast_const().cast::<AtomicBool>()) });
+        }
+        check(doing, code)?;
+        let moves = CUuserObjectRetain_flags::CU_GRAPH_USER_OBJECT_MOVE as u32;
+        // SAFETY: the capture is not over, so its graph exists. The one reference becomes the graph's.
+        check(doing, unsafe {
+            sys::cuGraphRetainUserObject(self.graph, object, 1, moves)
+        })?;
+        Ok(Graph {
+            capture: self.id,
+            is_gone,
+        })
+    }
+}
+
+impl Graph {
+    /// Whether the graph, and all that were made of it, are destroyed, and their work is done.
+    pub fn is_gone(&self) -> bool {
+        self.is_gone.load(Ordering::Acquire)
+    }
+}
+
+/// The driver calls it when a graph and all that were made of it are destroyed.
+unsafe extern "C" fn note_end(told: *mut c_void) {
+    // SAFETY: made of an `Arc` in `graph`, for this call.
+    let is_gone = unsafe { Arc::from_raw(told.cast_const().cast::<AtomicBool>()) };
+    is_gone.store(true, Ordering::Release);
+}
+
+fn check(doing: &str, code: CUresult) -> Answer<()> {
+    match code {
+        CUresult::CUDA_SUCCESS => Ok(()),
+        code => Err(HostError::Driver {
+            doing: doing.to_string(),
+            code: format!("{code:?}"),
+            text: "the driver refused it".to_string(),
+            hint: "pass a stream that exists, of a GPU of this process",
+        }),
+    }
+}
