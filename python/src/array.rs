@@ -150,6 +150,11 @@ impl Array {
         self.dimensions.rank
     }
 
+    /// Of the first element.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
     pub fn shape(&self) -> &[usize] {
         self.dimensions.shape()
     }

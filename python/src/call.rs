@@ -14,6 +14,7 @@ use crate::array::{
     numpy_interface, place_of,
 };
 use crate::data_type::DataType;
+use crate::driver;
 use crate::error::{Result, wrong_type, wrong_value};
 use crate::output;
 use crate::rows::Kept;
@@ -206,33 +207,49 @@ impl<'py> Call<'py> {
     /// Makes the work wait for what a framework has enqueued in its stream, and the stream wait for the work.
     fn order(&mut self, context: &'static Context, handle: usize) -> Result<()> {
         if context.handle != handle {
-            let theirs = stream::context(context.place, handle)?;
+            let theirs = stream::context(self.py, self.operation, context.place, handle)?;
             context.stream.wait_for(&theirs.stream)?;
             self.others.push(theirs);
         }
         Ok(())
     }
 
-    /// An array of a GPU that tells its address, but neither its GPU nor how to wait for it. It is taken for one of
-    /// the GPU of the other arrays, or of GPU 0.
+    /// An array of a GPU that tells its address, but neither its GPU nor how to wait for it. The driver knows the GPU.
     fn read_on_gpu(
         &mut self,
         name: &'static str,
         array: &Bound<'py, PyAny>,
         interface: &Interface<'_>,
     ) -> Result<Argument> {
-        let place = match self.first {
-            Some((_, context)) if context.place != Place::Cpu => context.place,
-            _ => Place::Gpu(0),
-        };
+        let described = interface.array(name, array)?;
+        let place = self.place_of_memory(&described)?;
         self.note_owner(array)?;
         let ready_in = interface.stream().map_or(0, stream::default_is_0);
         let context = self.settle(name, place, |_| Ok(ready_in))?;
         if context.handle != ready_in {
-            let theirs = stream::context(place, ready_in)?;
+            let theirs = stream::context(self.py, self.operation, place, ready_in)?;
             context.stream.wait_for(&theirs.stream)?;
         }
-        Ok(interface.array(name, array)?.into())
+        Ok(described.into())
+    }
+
+    /// The GPU of an array's memory. One without elements is where the other arrays are, or on GPU 0.
+    fn place_of_memory(&self, array: &Array) -> Result<Place> {
+        if array.shape().contains(&0) || !driver::is_there() {
+            return Ok(match self.first {
+                Some((_, context)) if context.place != Place::Cpu => context.place,
+                _ => Place::Gpu(0),
+            });
+        }
+        match driver::gpu_of_memory(array.address()) {
+            Some(gpu) => Ok(Place::Gpu(gpu)),
+            None => wrong_value(format!(
+                "{}: {} has `__cuda_array_interface__`, and its address {:#x} is no memory of a GPU; copy it to one",
+                self.operation,
+                array.name,
+                array.address()
+            )),
+        }
     }
 
     /// An array to write.
@@ -349,13 +366,22 @@ impl<'py> Call<'py> {
                     self.operation
                 ));
             }
-            (Place::Gpu(_), Some(stream)) => stream::handle_of(stream)?,
+            (Place::Gpu(gpu), Some(stream)) => {
+                let asked = stream::asked(stream)?;
+                if let Some(of_stream) = asked.gpu.filter(|it| *it != gpu) {
+                    return wrong_value(format!(
+                        "{}: stream is of GPU {of_stream}, and {name} is on GPU {gpu}; give a stream of GPU {gpu}",
+                        self.operation
+                    ));
+                }
+                asked.handle
+            }
             (Place::Gpu(gpu), None) => current(gpu)?,
         };
         if place != Place::Cpu {
             self._current = CurrentContext::now();
         }
-        let context = stream::context(place, handle)?;
+        let context = stream::context(self.py, self.operation, place, handle)?;
         self.first = Some((name, context));
         Ok(context)
     }

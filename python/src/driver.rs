@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::sys::{
-    self, CUresult, CUstreamCaptureStatus, CUuserObject, CUuserObject_flags,
-    CUuserObjectRetain_flags,
+    self, CUcontext, CUmemorytype, CUpointer_attribute, CUresult, CUstream, CUstreamCaptureStatus,
+    CUuserObject, CUuserObject_flags, CUuserObjectRetain_flags,
 };
 use cutlet::{HostError, Stream};
 
@@ -19,6 +19,75 @@ type Answer<T> = std::result::Result<T, HostError>;
 pub fn is_there() -> bool {
     static DRIVER: OnceLock<bool> = OnceLock::new();
     *DRIVER.get_or_init(|| cutlet_host::driver_version().is_ok())
+}
+
+/// Whether a handle stands for one of the streams that every context or thread has: null, `CU_STREAM_LEGACY` and
+/// `CU_STREAM_PER_THREAD`. They belong to the GPU of the context that is current.
+fn is_default(handle: usize) -> bool {
+    handle <= 2
+}
+
+/// The number of a stream, which no later stream of the process has, also if it has the same handle. 0 for the default
+/// stream. Drivers have it as of CUDA 12.0, the oldest that the library takes.
+///
+/// # Errors
+/// If there is no such stream.
+pub fn stream_id(handle: usize) -> Answer<u64> {
+    if is_default(handle) {
+        return Ok(0);
+    }
+    let mut id = 0;
+    // SAFETY: the caller of a function names a stream that lives. The driver writes one number.
+    let code = unsafe { sys::cuStreamGetId(stream(handle), &mut id) };
+    check("asking for the number of a stream", code)?;
+    Ok(id)
+}
+
+/// The GPU of a stream; `None` for the default stream, which each GPU has.
+///
+/// # Errors
+/// If there is no such stream.
+pub fn gpu_of_stream(handle: usize) -> Answer<Option<i32>> {
+    if is_default(handle) {
+        return Ok(None);
+    }
+    let doing = "asking for the GPU of a stream";
+    let (mut context, mut gpu): (CUcontext, i32) = (ptr::null_mut(), 0);
+    // SAFETY: as in `stream_id`. The context is the stream's, and is current for one question.
+    unsafe {
+        check(doing, sys::cuStreamGetCtx(stream(handle), &mut context))?;
+        check(doing, sys::cuCtxPushCurrent_v2(context))?;
+        let code = sys::cuCtxGetDevice(&mut gpu);
+        check(doing, sys::cuCtxPopCurrent_v2(&mut context))?;
+        check(doing, code)?;
+    }
+    Ok(Some(gpu))
+}
+
+/// The GPU whose memory an address is in, or for which memory of all GPUs was allocated; `None` for memory of the host,
+/// and for memory that CUDA does not know.
+pub fn gpu_of_memory(address: u64) -> Option<i32> {
+    use CUpointer_attribute::{
+        CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_IS_MANAGED,
+        CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+    };
+    let ask = |attribute| {
+        let mut answer = 0u32;
+        // SAFETY: each of the three attributes has at most 32 bits. The driver looks the address up, and reads nothing
+        // there.
+        let code = unsafe {
+            sys::cuPointerGetAttribute((&raw mut answer).cast::<c_void>(), attribute, address)
+        };
+        (code == CUresult::CUDA_SUCCESS).then_some(answer)
+    };
+    let is_of_host =
+        ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE)? == CUmemorytype::CU_MEMORYTYPE_HOST as u32;
+    // The driver moves it to where it is used.
+    let is_managed = || ask(CU_POINTER_ATTRIBUTE_IS_MANAGED).is_some_and(|it| it != 0);
+    if is_of_host && !is_managed() {
+        return None;
+    }
+    i32::try_from(ask(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)?).ok()
 }
 
 /// The capture of a stream into a graph, which another framework began.
@@ -103,6 +172,10 @@ unsafe extern "C" fn note_end(told: *mut c_void) {
     // SAFETY: made of an `Arc` in `graph`, for this call.
     let is_gone = unsafe { Arc::from_raw(told.cast_const().cast::<AtomicBool>()) };
     is_gone.store(true, Ordering::Release);
+}
+
+fn stream(handle: usize) -> CUstream {
+    ptr::with_exposed_provenance_mut(handle)
 }
 
 fn check(doing: &str, code: CUresult) -> Answer<()> {

@@ -109,12 +109,29 @@ def test_a_device_without_kernels(array):
 
 
 def test_an_array_of_a_gpu_beside_one_of_the_cpu(array):
-    class OnGpu(Dlpack):
-        def __dlpack_device__(self):
-            return (2, 0)
-
     with pytest.raises(ValueError, match="gemm: b is on GPU 0, and a is on the CPU; move one of them"):
         cutlet.gemm(array(2, 3), OnGpu(array(3, 4)))
+
+
+class OnGpu(Dlpack):
+    """Says that it is on GPU 0."""
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+class OfTorch:
+    cuda_stream, device_index = 0, 1
+
+
+class OfCupy:
+    ptr, device_id = 0, 1
+
+
+@pytest.mark.parametrize("stream", [OfTorch, OfCupy])
+def test_a_stream_of_another_gpu(array, stream):
+    with pytest.raises(ValueError, match="gemm: stream is of GPU 1, and a is on GPU 0; give a stream of GPU 0"):
+        cutlet.gemm(OnGpu(array(2, 3)), OnGpu(array(3, 4)), stream=stream())
 
 
 def test_threads_share_a_stream(array):

@@ -1,5 +1,6 @@
 """Tensors of PyTorch: on GPU 0 if there is one, and else on the CPU, where graphs and streams are left out."""
 
+import ctypes
 import gc
 import threading
 import time
@@ -205,6 +206,73 @@ def test_tensors_on_several_devices():
         a = torch.ones(4, 6, device="cuda:1")
         assert torch.equal(cutlet.gemm(a, a.t()), a @ a.t())
         assert torch.cuda.current_device() == 0 and torch.ones(1, device="cuda").device.index == 0
+
+
+class Described:
+    """A tensor that tells its address alone."""
+
+    def __init__(self, tensor, address=None):
+        self.tensor = tensor
+        self.__cuda_array_interface__ = {
+            "shape": tuple(tensor.shape),
+            "typestr": "<f4",
+            "data": (tensor.data_ptr() if address is None else address, False),
+            "version": 3,
+            "stream": 1,
+        }
+
+
+@on_gpu
+def test_the_driver_knows_where_an_address_is():
+    a, out = integers(4, 6), torch.zeros(6, 4, device=DEVICE)
+    torch.cuda.synchronize()
+    cutlet.permute(Described(a), out=Described(out))
+    assert torch.equal(out, a.t())
+    for of_host in (a.cpu(), a.cpu().pin_memory()):
+        with pytest.raises(ValueError, match="source has `__cuda_array_interface__`, and its address 0x.* is no memory"):
+            cutlet.permute(Described(of_host), out=out)
+    if torch.cuda.device_count() > 1:
+        elsewhere = torch.ones(4, 6, device="cuda:1")
+        with pytest.raises(ValueError, match="out is on GPU 0, and source is on GPU 1"):
+            cutlet.permute(Described(elsewhere), out=out)
+
+
+@on_gpu
+def test_a_stream_of_another_gpu():
+    a, b = integers(4, 6), integers(6, 5)
+    if torch.cuda.device_count() < 2:
+        pytest.skip("there is one GPU")
+    stream = torch.cuda.Stream(device=1)
+    with pytest.raises(ValueError, match="stream is of GPU 1, and a is on GPU 0; give a stream of GPU 0"):
+        cutlet.gemm(a, b, stream=stream)
+    with pytest.raises(ValueError, match="the stream 0x.* is of GPU 1, and the arrays are on GPU 0"):
+        cutlet.gemm(a, b, stream=stream.cuda_stream)
+
+
+def made_stream(driver):
+    stream = ctypes.c_void_p()
+    assert driver.cuStreamCreate(ctypes.byref(stream), 1) == 0
+    return stream
+
+
+@on_gpu
+def test_a_handle_that_a_new_stream_has():
+    """What the old stream has not reported is no error of the new one."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    table, bad = integers(4, 8), torch.tensor([9], device=DEVICE)
+    rows = torch.empty(1, 8, device=DEVICE)
+    torch.cuda.synchronize()
+    seen, again = set(), 0
+    for _ in range(64):
+        stream = made_stream(driver)
+        again += stream.value in seen
+        seen.add(stream.value)
+        cutlet.check(table, stream=stream.value)
+        cutlet.gather(table, bad, out=rows, out_of_range="deferred", stream=stream.value)
+        assert driver.cuStreamSynchronize(stream) == 0
+        assert driver.cuStreamDestroy_v2(stream) == 0
+    if again == 0:
+        pytest.skip("the driver gave no handle twice")
 
 
 @on_gpu

@@ -29,6 +29,15 @@ impl Kept {
         self.moe_rows.each(|it| it.check(stream))?;
         Ok(stream.synchronize()?)
     }
+
+    /// Drops all that no graph has.
+    pub fn forget(&mut self) {
+        self.gather.forget();
+        self.scatter.forget();
+        self.scatter_add.forget();
+        self.embedding_bag.forget();
+        self.moe_rows.forget();
+    }
 }
 
 /// Operations of one kind, by what they were made for. A graph has its own: graphs that were captured in one stream may
@@ -97,6 +106,10 @@ impl<K: PartialEq, P> Operations<K, P> {
         if let (Some(oldest), true) = (oldest, free.count() + 1 >= MOST) {
             self.0.remove(oldest);
         }
+    }
+
+    fn forget(&mut self) {
+        self.0.retain(|it| it.graph.is_some());
     }
 
     fn each(&mut self, check: impl FnMut(&mut P) -> cutlet::Result<()>) -> cutlet::Result<()> {
