@@ -29,8 +29,8 @@ pub struct Call<'py> {
     asked: Option<Bound<'py, PyAny>>,
     /// The name of the first array, and its stream.
     first: Option<(&'static str, &'static Context)>,
-    /// The framework of the first array, if it has no exchange API.
-    framework: Option<String>,
+    /// The framework of the first array, if that is on a GPU.
+    framework: Option<Framework>,
     /// Streams of other frameworks' arrays. They wait for the work.
     others: Vec<&'static Context>,
     /// Whether the call waits for its work, because the owner of an array may free it in another order than the
@@ -38,6 +38,13 @@ pub struct Call<'py> {
     waits_for_work: bool,
     /// Makes the GPU current again that was so before the call.
     _current: Option<CurrentContext>,
+}
+
+/// A framework, by its exchange API or else by its name.
+#[derive(PartialEq)]
+enum Framework {
+    Exchange(Exchange),
+    Named(String),
 }
 
 /// Whether an array whose framework refuses it is asked for one without a record of its gradient.
@@ -94,9 +101,15 @@ impl<'py> Call<'py> {
             let tensor = exchange.describe(array)?;
             let place = place_of(name, tensor.device.device_type, tensor.device.device_id)?;
             let py = self.py;
+            let is_first = self.first.is_none();
             let context = self.settle(name, place, |gpu| Ok(exchange.current_stream(py, gpu)?))?;
-            if let (Place::Gpu(gpu), Some(_), None) = (place, &self.framework, &self.asked) {
-                self.order(context, exchange.current_stream(py, gpu)?)?;
+            if let (Place::Gpu(gpu), None) = (place, &self.asked) {
+                let framework = Some(Framework::Exchange(exchange));
+                if is_first {
+                    self.framework = framework;
+                } else if self.framework != framework {
+                    self.order(context, exchange.current_stream(py, gpu)?)?;
+                }
             }
             // SAFETY: the description is the framework's, of an array that the caller keeps.
             let described = unsafe { described(name, &tensor, false)? };
@@ -168,6 +181,15 @@ impl<'py> Call<'py> {
         let refused = match Capsule::of(array, consumer) {
             Ok(capsule) => {
                 let is_read_only = capsule.is_read_only();
+                let device = capsule.tensor().device;
+                let found = place_of(name, device.device_type, device.device_id)?;
+                if found != place {
+                    return wrong_value(format!(
+                        "{}: {name} is on {place} by its `__dlpack_device__`, and on {found} by its `__dlpack__`; both \
+                         must say the same",
+                        self.operation
+                    ));
+                }
                 // SAFETY: the capsule has the description of an array.
                 let array = unsafe { described(name, capsule.tensor(), is_read_only)? };
                 return Ok(Argument {
@@ -195,12 +217,15 @@ impl<'py> Call<'py> {
     /// memory in the order of their current stream, which is the call's if their array is the first one. Otherwise the
     /// call waits for its work, so that an owner may free its array when the call returns.
     fn note_owner(&mut self, array: &Bound<'py, PyAny>) -> Result<()> {
-        let framework = stream::framework(array)?;
-        if self.first.is_none() {
-            self.framework = Some(framework.clone());
+        let name = stream::framework(array)?;
+        let frees_in_stream = ["cupy", "torch"].contains(&name.as_str());
+        let framework = Some(Framework::Named(name));
+        let is_first = self.first.is_none();
+        let is_of_stream = self.asked.is_none() && (is_first || self.framework == framework);
+        if is_first {
+            self.framework = framework;
         }
-        let is_of_stream = self.asked.is_none() && self.framework.as_ref() == Some(&framework);
-        self.waits_for_work |= !is_of_stream || !["cupy", "torch"].contains(&framework.as_str());
+        self.waits_for_work |= !is_of_stream || !frees_in_stream;
         Ok(())
     }
 

@@ -172,6 +172,35 @@ class Tensor(ctypes.Structure):
     ]
 
 
+class Managed(ctypes.Structure):
+    _fields_ = [("tensor", Tensor), ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+def capsule(pointer, name):
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(ctypes.addressof(pointer), name, None)
+
+
+def test_both_of_dlpacks_devices_are_the_same(array):
+    values = array(3)
+
+    class Elsewhere:
+        extents = (ctypes.c_int64 * 1)(3)
+        tensor = Tensor(values.ctypes.data, Device(2, 1), 1, 2, 32, 1, extents, None, 0)
+        managed = Managed(tensor, None, None)
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self, **_):
+            return capsule(self.managed, b"dltensor")
+
+    match = "permute: source is on the CPU by its `__dlpack_device__`, and on GPU 1 by its `__dlpack__`"
+    with pytest.raises(ValueError, match=match):
+        cutlet.permute(Elsewhere())
+
+
 DESCRIBE = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
 STREAM = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int32, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
 
@@ -224,14 +253,55 @@ def api(major):
 @pytest.mark.parametrize("major", [1, 2])
 def test_the_exchange_api(array, major):
     table = api(major)
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     of_framework = type("Array", (Exchanged,), {})
-    of_framework.__dlpack_c_exchange_api__ = new(ctypes.addressof(table), b"dlpack_exchange_api", None)
+    of_framework.__dlpack_c_exchange_api__ = capsule(table, b"dlpack_exchange_api")
     of_framework.kept = table
     a, b, out = array(4, 6).T, array(4, 5), numpy.zeros((6, 5), "float32")
     cutlet.gemm(of_framework(a), of_framework(b), out=of_framework(out))
     numpy.testing.assert_array_equal(out, a @ b)
+
+
+def test_a_second_framework_with_the_exchange_api_is_ordered():
+    """The call waits for the current streams of both frameworks, and both wait for the call."""
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available() or not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        pytest.skip("there is no GPU, or PyTorch has no exchange API")
+    side = torch.cuda.Stream()
+
+    class Other:
+        def __init__(self, tensor):
+            self.tensor = tensor
+            self.shape = (ctypes.c_int64 * tensor.ndim)(*tensor.shape)
+
+    @DESCRIBE
+    def on_gpu(array, found):
+        found = found.contents
+        found.data, found.device = array.tensor.data_ptr(), Device(2, 0)
+        found.rank, found.code, found.bits, found.lanes = array.tensor.ndim, 2, 32, 1
+        found.shape, found.byte_offset = array.shape, 0
+        return 0
+
+    @STREAM
+    def current(kind, number, stream):
+        stream[0] = side.cuda_stream
+        return 0
+
+    table = Exchange((1, 3), None, None, None, None, on_gpu, current)
+    Other.__dlpack_c_exchange_api__ = capsule(table, b"dlpack_exchange_api")
+    Other.kept = table
+    a, b = (torch.randint(-4, 5, (64, 64), device="cuda").float() for _ in range(2))
+    late = torch.zeros_like(b)
+    expected = cutlet.gemm(a, b)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(100_000_000)
+        late.copy_(b)
+    torch.cuda._sleep(1_000_000)
+    result = cutlet.gemm(a, Other(late))
+    with torch.cuda.stream(side):
+        late.zero_()
+    torch.cuda.synchronize()
+    assert torch.equal(result, expected)
 
 
 def test_an_array_that_refuses_is_detached_once():
