@@ -427,6 +427,19 @@ impl Shaped {
     }
 }
 
+/// Returns an error unless an array has this shape.
+pub fn expect_shape(operation: &str, array: &Array, expected: &[usize]) -> Result<()> {
+    match array.shape() == expected {
+        true => Ok(()),
+        false => wrong_value(format!(
+            "{operation}: {} is {}; give {}",
+            array.name,
+            tuple(array.shape()),
+            tuple(expected)
+        )),
+    }
+}
+
 /// Numbers in parentheses, as Python prints a tuple.
 pub fn tuple(numbers: &[usize]) -> String {
     match numbers {

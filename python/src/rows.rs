@@ -10,7 +10,7 @@ use cutlet::{
 };
 use pyo3::prelude::*;
 
-use crate::array::{Array, Shaped, tuple};
+use crate::array::{Array, Shaped, expect_shape, tuple};
 use crate::call::Call;
 use crate::data_type::DataType;
 use crate::error::{Result, wrong_type, wrong_value};
@@ -476,17 +476,4 @@ pub fn check<'py>(
     call.read("array", array)?;
     let context = call.context();
     call.run_kept(true, |kept| kept.check(&context.stream))
-}
-
-/// Returns an error unless an array has this shape.
-fn expect_shape(operation: &str, array: &Array, expected: &[usize]) -> Result<()> {
-    match array.shape() == expected {
-        true => Ok(()),
-        false => wrong_value(format!(
-            "{operation}: {} is {}; give {}",
-            array.name,
-            tuple(array.shape()),
-            tuple(expected)
-        )),
-    }
 }
