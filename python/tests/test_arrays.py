@@ -120,6 +120,13 @@ class OnGpu(Dlpack):
         return (2, 0)
 
 
+def test_a_gpu_without_a_driver(array):
+    if "driver: NVIDIA" in cutlet.doctor():
+        pytest.skip("there is a driver")
+    with pytest.raises(RuntimeError, match="no NVIDIA driver.*; install the NVIDIA driver or pass arrays of the CPU"):
+        cutlet.gemm(OnGpu(array(2, 3)), OnGpu(array(3, 4)))
+
+
 class OfTorch:
     cuda_stream, device_index = 0, 1
 
@@ -323,6 +330,17 @@ def test_masks_are_refused(array):
     values = array(3, 3)
     with pytest.raises(ValueError, match="with a mask, which no kernel reads"):
         cutlet.gemm(numpy.ma.array(values, mask=values > 0), values)
+
+
+@pytest.mark.parametrize("interface", ["__array_interface__", "__cuda_array_interface__"])
+def test_masks_of_interfaces_are_refused(array, interface):
+    values = array(3, 3)
+    with_mask = {**values.__array_interface__, "mask": values > 0}
+    with pytest.raises(ValueError, match="source has a mask in its array interface, which no kernel reads"):
+        cutlet.permute(type("Masked", (), {interface: with_mask})())
+    without = type("Described", (), {"__array_interface__": {**with_mask, "mask": None}})()
+    out = numpy.zeros((3, 3), "float32")
+    numpy.testing.assert_array_equal(cutlet.permute(without, out=out), values.T)
 
 
 @pytest.mark.parametrize("strides", [(), (4,), (4, 4, 4)])
