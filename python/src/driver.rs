@@ -185,7 +185,7 @@ fn check(doing: &str, code: CUresult) -> Answer<()> {
             doing: doing.to_string(),
             code: format!("{code:?}"),
             text: "the driver refused it".to_string(),
-            hint: "pass a stream that exists, of a GPU of this process",
+            hint: "a stream must exist while a call uses it; `cutlet.doctor()` checks the installation",
         }),
     }
 }

@@ -22,6 +22,7 @@ mod rows;
 mod stream;
 mod swiglu;
 mod tuning;
+mod words;
 
 use pyo3::prelude::*;
 

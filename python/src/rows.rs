@@ -358,6 +358,13 @@ pub fn embedding_bag<'py>(
         Some(weights) => Some(call.read("weights", weights)?),
         None => None,
     };
+    let word = pooling;
+    let pooling = options::pooling(NAME, word)?;
+    if weights.is_some() && pooling != Pooling::Sum {
+        return wrong_value(format!(
+            "{NAME}: weights were given, and pooling is \"{word}\"; give \"sum\", or leave the weights out"
+        ));
+    }
     if let Some(weights) = &weights {
         weights.expect_type(NAME, DataType::F32)?;
         weights.expect_contiguous(NAME)?;
@@ -382,7 +389,7 @@ pub fn embedding_bag<'py>(
         },
         bags,
         weights: weights.as_deref(),
-        pooling: options::pooling(NAME, pooling)?,
+        pooling,
     };
     for_sums!(NAME, from, enqueue_bags(&call, &bagged))?;
     Ok(out)

@@ -108,7 +108,7 @@ def test_weights_of_an_embedding_bag(array):
     weights = array(2, 2)
     expected = (table[indices] * weights[:, :, None]).sum(axis=1)
     numpy.testing.assert_array_equal(cutlet.embedding_bag(table, indices, weights=weights), expected)
-    with pytest.raises(ValueError, match="Max"):
+    with pytest.raises(ValueError, match='weights were given, and pooling is "max"; give "sum"'):
         cutlet.embedding_bag(table, indices, weights=weights, pooling="max")
     with pytest.raises(ValueError, match=r"indices is \(4,\); give \(bags, indices of each\)"):
         cutlet.embedding_bag(table, indices.reshape(4))
