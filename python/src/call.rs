@@ -3,6 +3,7 @@
 use std::ops::Deref;
 use std::sync::PoisonError;
 
+use cutlet::Device;
 use cutlet::dlpack::dlpark::ffi::DLTensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -265,6 +266,10 @@ impl<'py> Call<'py> {
                 Some((_, context)) if context.place != Place::Cpu => context.place,
                 _ => Place::Gpu(0),
             });
+        }
+        if CurrentContext::now().is_none() {
+            // The driver answers in a context alone. Before a program's first call of CUDA there is none.
+            Device::gpu(0)?;
         }
         match driver::gpu_of_memory(array.address()) {
             Some(gpu) => Ok(Place::Gpu(gpu)),

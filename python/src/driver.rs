@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cudarc::driver::CudaContext;
 use cudarc::driver::sys::{
     self, CUcontext, CUmemorytype, CUpointer_attribute, CUresult, CUstream, CUstreamCaptureStatus,
     CUuserObject, CUuserObject_flags, CUuserObjectRetain_flags,
@@ -23,8 +24,17 @@ pub fn is_there() -> bool {
 
 /// Whether a handle stands for one of the streams that every context or thread has: null, `CU_STREAM_LEGACY` and
 /// `CU_STREAM_PER_THREAD`. They belong to the GPU of the context that is current.
-fn is_default(handle: usize) -> bool {
+pub fn is_default(handle: usize) -> bool {
     handle <= 2
+}
+
+/// Makes a context current in this thread.
+///
+/// # Errors
+/// If an earlier kernel failed.
+pub fn make_current(context: &CudaContext) -> Answer<()> {
+    let made = context.bind_to_thread();
+    made.or_else(|error| check("making a GPU current in this thread", error.0))
 }
 
 /// The number of a stream, which no later stream of the process has, also if it has the same handle. 0 for the default
@@ -110,7 +120,7 @@ impl Capture {
     /// # Errors
     /// If the driver does not say.
     pub fn of(stream: &Stream) -> Answer<Option<Capture>> {
-        let Some(handle) = stream.as_raw().filter(|_| is_there()) else {
+        let Some(handle) = stream.as_raw() else {
             return Ok(None);
         };
         let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;

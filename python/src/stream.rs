@@ -59,69 +59,81 @@ pub fn context(
     place: Place,
     handle: usize,
 ) -> Result<&'static Context> {
-    if handle == PER_THREAD {
-        return wrong_value(format!(
-            "{operation}: stream is CUDA's per-thread default stream, which is another one in each thread; give another \
-             stream"
-        ));
-    }
-    let is_known = place != Place::Cpu && driver::is_there();
-    let id = if is_known {
-        driver::stream_id(handle)?
-    } else {
-        0
-    };
-    let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
     let of_handle = |it: &&&Context| it.place == place && it.handle == handle;
-    let found = contexts.iter().find(of_handle).copied();
-    if let Some(context) = found.filter(|it| it.id.load(Ordering::Relaxed) == id) {
+    let known = || CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = known().iter().find(of_handle).copied();
+    let Some(context) = found else {
+        let context: &'static Context =
+            Box::leak(Box::new(Context::new(operation, place, handle)?));
+        known().push(context);
         return Ok(context);
-    }
-    if let (Place::Gpu(gpu), true) = (place, is_known)
-        && let Some(of_stream) = driver::gpu_of_stream(handle)?
-        && of_stream != gpu
-    {
-        return wrong_value(format!(
-            "{operation}: the stream {handle:#x} is of GPU {of_stream}, and the arrays are on GPU {gpu}; give a stream \
-             of GPU {gpu}"
-        ));
-    }
-    if let Some(context) = found {
-        drop(contexts);
+    };
+    let id = context.present_id()?;
+    if id != context.id.load(Ordering::Relaxed) {
+        expect_of(operation, place, handle)?;
         context.becomes(py, id);
-        return Ok(context);
     }
-    let context: &'static Context = Box::leak(Box::new(Context {
-        place,
-        handle,
-        id: AtomicU64::new(id),
-        stream: borrowed(place, handle)?,
-        kept: Mutex::default(),
-    }));
-    contexts.push(context);
     Ok(context)
 }
 
 /// `CU_STREAM_PER_THREAD`.
 const PER_THREAD: usize = 2;
 
-fn borrowed(place: Place, handle: usize) -> Result<Stream> {
-    match place {
-        Place::Cpu => Ok(Device::cpu().stream()?),
-        Place::Gpu(number) => {
-            let device = Device::gpu(usize::try_from(number).unwrap_or(usize::MAX))?;
-            let handle = ptr::with_exposed_provenance_mut::<c_void>(handle);
-            // SAFETY: the caller of a function names a stream that lives as long as work is enqueued in it. The driver
-            // says that it is of this GPU. The interpreter is attached, or the caller's capture is in its thread.
-            Ok(unsafe { Stream::from_raw(&device, handle)? })
-        }
+/// Returns an error if a stream is of another GPU.
+fn expect_of(operation: &str, place: Place, handle: usize) -> Result<()> {
+    match driver::gpu_of_stream(handle)?.map(Place::Gpu) {
+        Some(found) if found != place => wrong_value(format!(
+            "{operation}: the stream {handle:#x} is of {found}, and the arrays are on {place}; give a stream of {place}"
+        )),
+        _ => Ok(()),
     }
 }
 
 impl Context {
+    fn new(operation: &str, place: Place, handle: usize) -> Result<Context> {
+        let (id, stream) = match place {
+            Place::Cpu => (0, Device::cpu().stream()?),
+            Place::Gpu(_) if handle == PER_THREAD => {
+                return wrong_value(format!(
+                    "{operation}: stream is CUDA's per-thread default stream, which is another one in each thread; \
+                     give another stream"
+                ));
+            }
+            Place::Gpu(number) => {
+                // Its context is current from here on, in which the driver is asked.
+                let device = Device::gpu(usize::try_from(number).unwrap_or(usize::MAX))?;
+                expect_of(operation, place, handle)?;
+                let address = ptr::with_exposed_provenance_mut::<c_void>(handle);
+                // SAFETY: the caller of a function names a stream that lives as long as work is enqueued in it. The
+                // driver says that it is of this GPU. The interpreter is attached, or the caller's capture is in its
+                // thread.
+                let stream = unsafe { Stream::from_raw(&device, address)? };
+                (driver::stream_id(handle)?, stream)
+            }
+        };
+        Ok(Context {
+            place,
+            handle,
+            id: AtomicU64::new(id),
+            stream,
+            kept: Mutex::default(),
+        })
+    }
+
+    /// The driver's number of the stream that has the handle now.
+    fn present_id(&self) -> Result<u64> {
+        match self.stream.as_cudarc() {
+            Some(stream) if !driver::is_default(self.handle) => {
+                driver::make_current(stream.context())?;
+                Ok(driver::stream_id(self.handle)?)
+            }
+            _ => Ok(0),
+        }
+    }
+
     /// Makes this the context of a new stream that the driver gave the handle of a destroyed one. The driver releases a
-    /// stream when its work is done, so that the new stream may use the old one's memory. What the old one's calls have
-    /// left to report is forgotten.
+    /// destroyed stream when its work is done (`cuStreamDestroy`), so that the new one may use its memory. What the old
+    /// one's calls have left to report is forgotten.
     fn becomes(&self, py: Python<'_>, id: u64) {
         let kept = self.kept.lock_py_attached(py);
         kept.unwrap_or_else(PoisonError::into_inner).forget();

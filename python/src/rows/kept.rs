@@ -74,7 +74,10 @@ impl<K: PartialEq, P> Operations<K, P> {
     ) -> cutlet::Result<R> {
         let kept = &mut self.0;
         kept.retain(|it| !it.graph.as_ref().is_some_and(Graph::is_gone));
-        let capture = Capture::of(stream)?;
+        let capture = match stream.is_capturing()? {
+            true => Capture::of(stream)?,
+            false => None,
+        };
         let id = capture.as_ref().map(|it| it.id);
         let is_it = |it: &Operation<K, P>| {
             it.of == of && it.graph.as_ref().map(|graph| graph.capture) == id
