@@ -107,7 +107,7 @@ pub struct Capture {
     graph: sys::CUgraph,
 }
 
-/// Whether a graph is there yet.
+/// A graph that another framework captured, and whether it is there yet.
 pub struct Graph {
     /// The number of the capture that makes it.
     pub capture: u64,

@@ -178,9 +178,7 @@ impl Product<'_> {
             enqueue(call, self, matrices)
         )
     }
-}
 
-impl Product<'_> {
     /// Whether there are several products.
     fn is_batched(&self) -> bool {
         [self.a, self.b, self.c].iter().any(|it| it.rank() == 3)
@@ -206,16 +204,7 @@ impl Product<'_> {
                 tuple(self.b.shape())
             ));
         }
-        let columns = match self.follows {
-            Follows::SwiGlu if n.is_multiple_of(2) => n / 2,
-            Follows::SwiGlu => {
-                return wrong_value(format!(
-                    "{operation}: b is {}; give an even number of columns, of which gates and ups alternate",
-                    tuple(self.b.shape())
-                ));
-            }
-            _ => n,
-        };
+        let columns = self.columns(operation, n)?;
         // Before the matrices' extents, how many there are.
         let outer = self.c.rank() - 2;
         let of_batch = [self.a, self.b].into_iter().find(|it| it.rank() == 3);
@@ -229,16 +218,26 @@ impl Product<'_> {
             };
             expect_shape(operation, bias, &[extent])?;
         }
-        match self.sizes {
-            Sizes::None => Ok(()),
-            Sizes::Ends(sizes) | Sizes::Rows(sizes) => {
-                let groups = self.b.shape()[0];
-                expect_shape(operation, sizes, &[groups])?;
-                match self.a.rank() {
-                    3 => expect_shape(operation, self.a, &[groups, m, k]),
-                    _ => Ok(()),
-                }
-            }
+        let (Sizes::Ends(sizes) | Sizes::Rows(sizes)) = self.sizes else {
+            return Ok(());
+        };
+        let groups = self.b.shape()[0];
+        expect_shape(operation, sizes, &[groups])?;
+        match self.a.rank() {
+            3 => expect_shape(operation, self.a, &[groups, m, k]),
+            _ => Ok(()),
+        }
+    }
+
+    /// The columns of C, where B has `n`.
+    fn columns(&self, operation: &str, n: usize) -> Result<usize> {
+        match self.follows {
+            Follows::SwiGlu if n.is_multiple_of(2) => Ok(n / 2),
+            Follows::SwiGlu => wrong_value(format!(
+                "{operation}: b is {}; give an even number of columns, of which gates and ups alternate",
+                tuple(self.b.shape())
+            )),
+            _ => Ok(n),
         }
     }
 }
