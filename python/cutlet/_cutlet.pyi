@@ -1,5 +1,5 @@
 import os
-from typing import Any, Iterator, List, Literal, Optional, Protocol, Sequence, Tuple, TypeVar, Union
+from typing import Any, Iterator, List, Literal, Optional, Protocol, Sequence, Tuple, TypeVar, Union, overload
 
 __version__: str
 
@@ -134,9 +134,10 @@ def report() -> str: ...
 class LayoutError(ValueError): ...
 
 class Layout:
-    def __new__(
-        cls, shape: Union[_IntTuple, str, "Layout"], stride: Optional[Union[_IntTuple, str]] = None
-    ) -> Layout: ...
+    @overload
+    def __new__(cls, shape: Layout) -> Layout: ...
+    @overload
+    def __new__(cls, shape: Union[_IntTuple, str], stride: Optional[Union[_IntTuple, str]] = None) -> Layout: ...
     @property
     def shape(self) -> _IntTuple: ...
     @property

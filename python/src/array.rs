@@ -150,6 +150,11 @@ impl Array {
         self.dimensions.rank
     }
 
+    /// Of the first element.
+    pub fn address(&self) -> u64 {
+        self.address
+    }
+
     pub fn shape(&self) -> &[usize] {
         self.dimensions.shape()
     }
@@ -419,6 +424,19 @@ impl Shaped {
         let numbers = |of: [usize; 3]| IntTuple::dynamic(&of.map(|it| it as i64));
         let shape = numbers([self.rows, self.columns, count]);
         Layout::from_shape_stride(&shape, &numbers([down, across, stride]))
+    }
+}
+
+/// Returns an error unless an array has this shape.
+pub fn expect_shape(operation: &str, array: &Array, expected: &[usize]) -> Result<()> {
+    match array.shape() == expected {
+        true => Ok(()),
+        false => wrong_value(format!(
+            "{operation}: {} is {}; give {}",
+            array.name,
+            tuple(array.shape()),
+            tuple(expected)
+        )),
     }
 }
 

@@ -1,19 +1,24 @@
 //! A call of a function: its arrays, where they are, and the stream in which its work is enqueued.
 
 use std::ops::Deref;
+use std::sync::PoisonError;
 
+use cutlet::Device;
 use cutlet::dlpack::dlpark::ffi::DLTensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 
 use crate::array::{
     Array, Capsule, Dimensions, Exchange, Interface, cuda_interface, dlpack_device, dlpack_stream,
     numpy_interface, place_of,
 };
 use crate::data_type::DataType;
+use crate::driver;
 use crate::error::{Result, wrong_type, wrong_value};
 use crate::output;
+use crate::rows::Kept;
 use crate::stream::{self, Context, CurrentContext, Place};
 
 /// A call. Its first array says where it runs, and in whose stream.
@@ -25,8 +30,8 @@ pub struct Call<'py> {
     asked: Option<Bound<'py, PyAny>>,
     /// The name of the first array, and its stream.
     first: Option<(&'static str, &'static Context)>,
-    /// The framework of the first array, if it has no exchange API.
-    framework: Option<String>,
+    /// The framework of the first array, if that is on a GPU.
+    framework: Option<Framework>,
     /// Streams of other frameworks' arrays. They wait for the work.
     others: Vec<&'static Context>,
     /// Whether the call waits for its work, because the owner of an array may free it in another order than the
@@ -34,6 +39,13 @@ pub struct Call<'py> {
     waits_for_work: bool,
     /// Makes the GPU current again that was so before the call.
     _current: Option<CurrentContext>,
+}
+
+/// A framework, by its exchange API or else by its name.
+#[derive(PartialEq)]
+enum Framework {
+    Exchange(Exchange),
+    Named(String),
 }
 
 /// Whether an array whose framework refuses it is asked for one without a record of its gradient.
@@ -90,9 +102,15 @@ impl<'py> Call<'py> {
             let tensor = exchange.describe(array)?;
             let place = place_of(name, tensor.device.device_type, tensor.device.device_id)?;
             let py = self.py;
+            let is_first = self.first.is_none();
             let context = self.settle(name, place, |gpu| Ok(exchange.current_stream(py, gpu)?))?;
-            if let (Place::Gpu(gpu), Some(_), None) = (place, &self.framework, &self.asked) {
-                self.order(context, exchange.current_stream(py, gpu)?)?;
+            if let (Place::Gpu(gpu), None) = (place, &self.asked) {
+                let framework = Some(Framework::Exchange(exchange));
+                if is_first {
+                    self.framework = framework;
+                } else if self.framework != framework {
+                    self.order(context, exchange.current_stream(py, gpu)?)?;
+                }
             }
             // SAFETY: the description is the framework's, of an array that the caller keeps.
             let described = unsafe { described(name, &tensor, false)? };
@@ -164,6 +182,15 @@ impl<'py> Call<'py> {
         let refused = match Capsule::of(array, consumer) {
             Ok(capsule) => {
                 let is_read_only = capsule.is_read_only();
+                let device = capsule.tensor().device;
+                let found = place_of(name, device.device_type, device.device_id)?;
+                if found != place {
+                    return wrong_value(format!(
+                        "{}: {name} is on {place} by its `__dlpack_device__`, and on {found} by its `__dlpack__`; both \
+                         must say the same",
+                        self.operation
+                    ));
+                }
                 // SAFETY: the capsule has the description of an array.
                 let array = unsafe { described(name, capsule.tensor(), is_read_only)? };
                 return Ok(Argument {
@@ -191,45 +218,68 @@ impl<'py> Call<'py> {
     /// memory in the order of their current stream, which is the call's if their array is the first one. Otherwise the
     /// call waits for its work, so that an owner may free its array when the call returns.
     fn note_owner(&mut self, array: &Bound<'py, PyAny>) -> Result<()> {
-        let framework = stream::framework(array)?;
-        if self.first.is_none() {
-            self.framework = Some(framework.clone());
+        let name = stream::framework(array)?;
+        let frees_in_stream = ["cupy", "torch"].contains(&name.as_str());
+        let framework = Some(Framework::Named(name));
+        let is_first = self.first.is_none();
+        let is_of_stream = self.asked.is_none() && (is_first || self.framework == framework);
+        if is_first {
+            self.framework = framework;
         }
-        let is_of_stream = self.asked.is_none() && self.framework.as_ref() == Some(&framework);
-        self.waits_for_work |= !is_of_stream || !["cupy", "torch"].contains(&framework.as_str());
+        self.waits_for_work |= !is_of_stream || !frees_in_stream;
         Ok(())
     }
 
     /// Makes the work wait for what a framework has enqueued in its stream, and the stream wait for the work.
     fn order(&mut self, context: &'static Context, handle: usize) -> Result<()> {
         if context.handle != handle {
-            let theirs = stream::context(context.place, handle)?;
+            let theirs = stream::context(self.py, self.operation, context.place, handle)?;
             context.stream.wait_for(&theirs.stream)?;
             self.others.push(theirs);
         }
         Ok(())
     }
 
-    /// An array of a GPU that tells its address, but neither its GPU nor how to wait for it. It is taken for one of
-    /// the GPU of the other arrays, or of GPU 0.
+    /// An array of a GPU that tells its address, but neither its GPU nor how to wait for it. The driver knows the GPU.
     fn read_on_gpu(
         &mut self,
         name: &'static str,
         array: &Bound<'py, PyAny>,
         interface: &Interface<'_>,
     ) -> Result<Argument> {
-        let place = match self.first {
-            Some((_, context)) if context.place != Place::Cpu => context.place,
-            _ => Place::Gpu(0),
-        };
+        let described = interface.array(name, array)?;
+        let place = self.place_of_memory(&described)?;
         self.note_owner(array)?;
         let ready_in = interface.stream().map_or(0, stream::default_is_0);
         let context = self.settle(name, place, |_| Ok(ready_in))?;
         if context.handle != ready_in {
-            let theirs = stream::context(place, ready_in)?;
+            let theirs = stream::context(self.py, self.operation, place, ready_in)?;
             context.stream.wait_for(&theirs.stream)?;
         }
-        Ok(interface.array(name, array)?.into())
+        Ok(described.into())
+    }
+
+    /// The GPU of an array's memory. One without elements is where the other arrays are, or on GPU 0.
+    fn place_of_memory(&self, array: &Array) -> Result<Place> {
+        if array.shape().contains(&0) || !driver::is_there() {
+            return Ok(match self.first {
+                Some((_, context)) if context.place != Place::Cpu => context.place,
+                _ => Place::Gpu(0),
+            });
+        }
+        if CurrentContext::now().is_none() {
+            // The driver answers in a context alone. Before a program's first call of CUDA there is none.
+            Device::gpu(0)?;
+        }
+        match driver::gpu_of_memory(array.address()) {
+            Some(gpu) => Ok(Place::Gpu(gpu)),
+            None => wrong_value(format!(
+                "{}: {} has `__cuda_array_interface__`, and its address {:#x} is no memory of a GPU; copy it to one",
+                self.operation,
+                array.name,
+                array.address()
+            )),
+        }
     }
 
     /// An array to write.
@@ -306,6 +356,22 @@ impl<'py> Call<'py> {
         Ok(result?)
     }
 
+    /// As [`run`](Self::run), with the operations that the stream keeps. If another thread has them and waits for its work,
+    /// this call waits without the interpreter, which that work may need.
+    ///
+    /// # Errors
+    /// Those of the work.
+    pub fn run_kept<R: Send>(
+        &self,
+        waits: bool,
+        work: impl FnOnce(&mut Kept) -> cutlet::Result<R> + Send,
+    ) -> Result<R> {
+        let kept = self.context().kept.lock_py_attached(self.py);
+        let mut kept = kept.unwrap_or_else(PoisonError::into_inner);
+        let kept = &mut *kept;
+        self.run(waits, || work(kept))
+    }
+
     /// The call's stream: the one that was asked for, or else the current one of the first array.
     fn settle(
         &mut self,
@@ -330,13 +396,22 @@ impl<'py> Call<'py> {
                     self.operation
                 ));
             }
-            (Place::Gpu(_), Some(stream)) => stream::handle_of(stream)?,
+            (Place::Gpu(gpu), Some(stream)) => {
+                let asked = stream::asked(stream)?;
+                if let Some(of_stream) = asked.gpu.filter(|it| *it != gpu) {
+                    return wrong_value(format!(
+                        "{}: stream is of GPU {of_stream}, and {name} is on GPU {gpu}; give a stream of GPU {gpu}",
+                        self.operation
+                    ));
+                }
+                asked.handle
+            }
             (Place::Gpu(gpu), None) => current(gpu)?,
         };
         if place != Place::Cpu {
             self._current = CurrentContext::now();
         }
-        let context = stream::context(place, handle)?;
+        let context = stream::context(self.py, self.operation, place, handle)?;
         self.first = Some((name, context));
         Ok(context)
     }

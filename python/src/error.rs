@@ -4,6 +4,8 @@ use cutlet::{Error, HostError};
 use pyo3::PyErr;
 use pyo3::exceptions::{PyIndexError, PyMemoryError, PyRuntimeError, PyTypeError, PyValueError};
 
+use crate::words;
+
 /// Why a call failed: an error of the library, or an exception.
 pub enum Failure {
     /// Of the library.
@@ -57,7 +59,7 @@ const OTHER_POLICIES: &str = "pass out_of_range=\"clamp\" or \"skip\" if such in
 
 /// The exception of an error.
 fn raised(error: Error) -> PyErr {
-    let message = error.to_string();
+    let message = words::of_python(&error.to_string());
     match error {
         Error::IndexOutOfRange {
             operation,

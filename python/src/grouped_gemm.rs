@@ -15,12 +15,16 @@ use crate::product::{Product, Sizes};
 /// Arguments:
 ///     a: (rows, k) with `ends`, or (groups, m, k) with `rows`.
 ///     b: (groups, k, n).
-///     ends: (groups,), int32. Group `g` has the rows of `a` from `ends[g - 1]` to `ends[g]`.
-///     rows: (groups,), int32. The first `rows[g]` rows of `a[g]` are multiplied, and the others are padding.
-///     out: (rows, n) or (groups, m, n). Rows that are in no group are not written.
+///     ends: (groups,), int32. Group `g` has the rows of `a` from `ends[g - 1]` to `ends[g]`, and the first group begins
+///         at row 0. Ends below 0 count as 0, and ends beyond the rows of `a` as their number.
+///     rows: (groups,), int32. The first `rows[g]` rows of `a[g]` are multiplied, and the others are padding. Numbers
+///         below 0 count as 0, and numbers beyond m as m.
+///     out: (rows, n) or (groups, m, n). Rows that are in no group, and padding, keep their elements. Without `out`, they
+///         are not set: read the rows of groups alone, or pass an `out` of zeros. With "swiglu", they hold anything.
 ///     Others as in `gemm`.
 ///
-/// The numbers of rows stay on the device: nothing waits for them.
+/// The numbers of rows stay on the device: nothing waits for them, and on a GPU nothing checks them. Ends must not
+/// decrease: a row of two groups gets the product of either of them, or with a `beta` a mixture. The CPU refuses them.
 ///
 /// Returns:
 ///     `out`.

@@ -12,6 +12,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PySlice, PyTuple};
 
+use crate::words;
 use notation::{object, plain, text_of, texts_of};
 
 create_exception!(
@@ -43,8 +44,12 @@ fn evaluated(expression: &str) -> PyResult<Value> {
     quiet::quietly(|| calculator.evaluate()).map_err(|refusal| refused(&refusal, expression))
 }
 
+/// The exception of a refusal. The expression below the message is as it was written, so that the mark is below its
+/// place.
 fn refused(refusal: &Refusal, expression: &str) -> PyErr {
-    LayoutError::new_err(plain(&refusal.marked(expression)))
+    let (message, marked) = (refusal.to_string(), refusal.marked(expression));
+    let marked = marked.strip_prefix(&message).unwrap_or_default();
+    LayoutError::new_err(words::of_python(&plain(&message)) + marked)
 }
 
 impl Layout {
@@ -73,9 +78,17 @@ impl Layout {
     }
 
     fn tell<T: ToString>(&self, told: impl FnOnce() -> Result<T, Refusal>) -> PyResult<String> {
-        let told = quiet::quietly(told).map_err(|refusal| refused(&refusal, &self.text))?;
-        Ok(plain(&told.to_string()))
+        tell(&self.text, told)
     }
+}
+
+/// What a function tells. A refusal's columns are those of `expression`.
+fn tell<T: ToString>(
+    expression: &str,
+    told: impl FnOnce() -> Result<T, Refusal>,
+) -> PyResult<String> {
+    let told = quiet::quietly(told).map_err(|refusal| refused(&refusal, expression))?;
+    Ok(plain(&told.to_string()))
 }
 
 #[pymethods]
@@ -84,8 +97,15 @@ impl Layout {
     #[pyo3(signature = (shape, stride=None))]
     fn new(shape: &Bound<'_, PyAny>, stride: Option<&Bound<'_, PyAny>>) -> PyResult<Layout> {
         if let Ok(layout) = shape.cast::<Layout>() {
-            let layout = layout.get();
-            return Layout::evaluated(layout.text.clone());
+            let text = &layout.get().text;
+            if let Some(stride) = stride {
+                return Err(PyTypeError::new_err(format!(
+                    "Layout: the shape is the layout {text}, which has a stride, and the stride {} was given; pass \
+                     the layout's `shape`, or leave the stride out",
+                    stride.str()?
+                )));
+            }
+            return Layout::evaluated(text.clone());
         }
         let shape = text_of(shape)?;
         Layout::evaluated(match stride {
@@ -226,7 +246,7 @@ impl Layout {
             (None, None) => self._repr_svg_(),
             (None, Some(tiler)) => {
                 let tiler = text_of(tiler)?;
-                self.tell(|| by_tile(&self.value, &tiler))
+                tell(&tiler, || by_tile(&self.value, &tiler))
             }
             (Some(color), None) => self.tell(|| colored(&self.value, ColorBy::named(color, bits)?)),
             (Some(_), Some(_)) => Err(PyTypeError::new_err(
@@ -240,7 +260,7 @@ impl Layout {
     #[pyo3(signature = (tile=None, *, by_value=false))]
     fn thread_values(&self, tile: Option<&Bound<'_, PyAny>>, by_value: bool) -> PyResult<String> {
         let tile = tile.map(text_of).transpose()?.unwrap_or_default();
-        self.tell(|| {
+        tell(&tile, || {
             let all = holders(&self.value, &tile)?;
             let panels: Vec<_> = all.iter().map(|it: &Holders| it.panel(by_value)).collect();
             let panels: Vec<&dyn Panel> = panels.iter().map(|it| it as &dyn Panel).collect();

@@ -8,6 +8,7 @@ mod call;
 mod contract;
 mod data_type;
 mod doctor;
+mod driver;
 mod error;
 mod gemm;
 mod grouped_gemm;
@@ -21,6 +22,7 @@ mod rows;
 mod stream;
 mod swiglu;
 mod tuning;
+mod words;
 
 use pyo3::prelude::*;
 

@@ -43,7 +43,9 @@ pub fn top_k<'py>(
     let mut call = Call::new(py, NAME, stream);
     let from = call.read("logits", logits)?;
     from.expect_rank(NAME, 2)?;
-    let shape = [from.shape()[0], k];
+    let [tokens, experts] = [from.shape()[0], from.shape()[1]];
+    expect_choice(NAME, &from, experts, k)?;
+    let shape = [tokens, k];
     let output = |given: Option<&Bound<'py, PyAny>>, data_type| match given {
         Some(given) => Ok(given.clone()),
         None => call.empty(logits, &shape, Some(data_type)),
@@ -72,6 +74,21 @@ pub fn top_k<'py>(
     };
     for_sums!(NAME, from, enqueue_top_k(&call, &chosen))?;
     Ok((choices, weights))
+}
+
+/// Returns an error unless a token can choose `k` experts.
+fn expect_choice(operation: &str, array: &Array, experts: usize, k: usize) -> Result<()> {
+    match experts {
+        0 => wrong_value(format!(
+            "{operation}: {} is {}, and has no experts; give at least one",
+            array.name,
+            tuple(array.shape())
+        )),
+        _ if k == 0 || k > experts => wrong_value(format!(
+            "{operation}: k is {k}, and there are {experts} experts; let a token choose from 1 to {experts}"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The arrays of a choice of experts, each as a matrix.
@@ -114,8 +131,8 @@ const MOE: &str = "moe";
 ///     out: An array of the shape of `tokens`.
 ///     stream: As in `gemm`.
 ///
-/// How many tokens an expert gets stays on the device: nothing waits. The first call with a number of tokens allocates:
-/// make one before a graph is captured.
+/// How many tokens an expert gets stays on the device: nothing waits. The first call with a number of tokens allocates.
+/// A graph gets memory of its own: make a call before the capture, which loads the kernels.
 ///
 /// Returns:
 ///     `out`.
@@ -158,9 +175,6 @@ pub fn moe<'py>(
         top_k: k,
         weights: router_weights(normalised),
     };
-    if from_tokens.shape().contains(&0) {
-        return Ok(out);
-    }
     for_sums!(MOE, from_tokens, enqueue_layer(&call, &layer))?;
     Ok(out)
 }
@@ -171,6 +185,7 @@ fn expect_layer([tokens, router, first, second, out]: [&Array; 5], k: usize) -> 
     first.expect_rank(MOE, 3)?;
     second.expect_rank(MOE, 3)?;
     let (experts, width) = (router.shape()[0], router.shape()[1]);
+    expect_choice(MOE, router, experts, k)?;
     let inner = second.shape()[2];
     if inner == 0 {
         return wrong_value(format!(
@@ -204,11 +219,6 @@ fn expect_layer([tokens, router, first, second, out]: [&Array; 5], k: usize) -> 
             tuple(tokens.shape())
         ));
     }
-    if k == 0 || k > experts {
-        return wrong_value(format!(
-            "{MOE}: k is {k}, and there are {experts} experts; let a token choose from 1 to {experts}"
-        ));
-    }
     [router, first, second, out]
         .into_iter()
         .try_for_each(|it| it.expect_type(MOE, tokens.data_type))
@@ -230,10 +240,13 @@ trait ExpertElement: Element + Element<f32> + GatedElement + PooledElement {}
 impl<T: Element + Element<f32> + GatedElement + PooledElement> ExpertElement for T {}
 
 fn enqueue_layer<T: ExpertElement>(call: &Call<'_>, layer: &Layer<'_>) -> Result<()> {
+    if layer.tokens.0.shape().contains(&0) {
+        return Ok(());
+    }
     let context = call.context();
     let (tokens, experts) = (layer.tokens.1.rows, layer.router.1.columns);
-    call.run(false, || {
-        context.kept.moe_rows.with(
+    call.run_kept(false, |kept| {
+        kept.moe_rows.with(
             &context.stream,
             [tokens, layer.top_k, experts],
             || MoeRows::new(context.stream.device(), tokens, layer.top_k, experts),

@@ -1,10 +1,12 @@
 //! Products of matrices, of batches and of groups: from arrays to the library's [`Gemm`].
 
 use cutlet::{
-    Bias, BiasAlong, DeviceData, Element, Gemm, GroupEnds, GroupRows, Operand, Precision, bf16, f16,
+    Bias, BiasAlong, DeviceData, Element, Gemm, GroupEnds, GroupRows, IntTuple, Layout, Matrix,
+    Operand, Precision, Stream, Tensor, bf16, f16,
 };
+use cutlet_host::Scratch;
 
-use crate::array::{Array, Shaped, tuple};
+use crate::array::{Array, Shaped, expect_shape, tuple};
 use crate::call::Call;
 use crate::data_type::DataType;
 use crate::error::{Result, wrong_type, wrong_value};
@@ -165,18 +167,9 @@ impl Product<'_> {
                 None => None,
             },
         };
-        // No tensor has an extent of 0.
-        if self.c.rank() == 3 && self.c.shape().contains(&0) {
-            return Ok(());
-        }
-        for array in [self.a, self.b] {
-            if array.rank() == 3 && array.shape().contains(&0) {
-                return wrong_value(format!(
-                    "{operation}: {} is {}; give several products matrices with elements",
-                    array.name,
-                    tuple(array.shape())
-                ));
-            }
+        // No tensor has an extent of 0, so that the library does not see such batches.
+        if self.is_batched() {
+            self.expect_extents(operation)?;
         }
         for_types!(
             operation,
@@ -184,6 +177,68 @@ impl Product<'_> {
             self.c.data_type,
             enqueue(call, self, matrices)
         )
+    }
+
+    /// Whether there are several products.
+    fn is_batched(&self) -> bool {
+        [self.a, self.b, self.c].iter().any(|it| it.rank() == 3)
+    }
+
+    /// Whether there is nothing to write.
+    fn is_empty(&self) -> bool {
+        self.c.shape().contains(&0) || (self.b.rank() == 3 && self.b.shape()[0] == 0)
+    }
+
+    /// Returns an error unless the extents of several products agree.
+    fn expect_extents(&self, operation: &str) -> Result<()> {
+        let last_two = |array: &Array| {
+            let shape = array.shape();
+            [shape[shape.len() - 2], shape[shape.len() - 1]]
+        };
+        let ([m, k], [rows_of_b, n]) = (last_two(self.a), last_two(self.b));
+        if k != rows_of_b {
+            return wrong_value(format!(
+                "{operation}: a is {} and b is {}; the columns of a and the rows of b are {k} and {rows_of_b}; make \
+                 them agree",
+                tuple(self.a.shape()),
+                tuple(self.b.shape())
+            ));
+        }
+        let columns = self.columns(operation, n)?;
+        // Before the matrices' extents, how many there are.
+        let outer = self.c.rank() - 2;
+        let of_batch = [self.a, self.b].into_iter().find(|it| it.rank() == 3);
+        let mut shape: Vec<usize> = of_batch.map_or(vec![], |it| it.shape()[..outer].to_vec());
+        shape.extend([m, columns]);
+        expect_shape(operation, self.c, &shape)?;
+        if let Some((bias, along)) = self.bias {
+            let extent = match along {
+                BiasAlong::Rows => m,
+                BiasAlong::Columns => columns,
+            };
+            expect_shape(operation, bias, &[extent])?;
+        }
+        let (Sizes::Ends(sizes) | Sizes::Rows(sizes)) = self.sizes else {
+            return Ok(());
+        };
+        let groups = self.b.shape()[0];
+        expect_shape(operation, sizes, &[groups])?;
+        match self.a.rank() {
+            3 => expect_shape(operation, self.a, &[groups, m, k]),
+            _ => Ok(()),
+        }
+    }
+
+    /// The columns of C, where B has `n`.
+    fn columns(&self, operation: &str, n: usize) -> Result<usize> {
+        match self.follows {
+            Follows::SwiGlu if n.is_multiple_of(2) => Ok(n / 2),
+            Follows::SwiGlu => wrong_value(format!(
+                "{operation}: b is {}; give an even number of columns, of which gates and ups alternate",
+                tuple(self.b.shape())
+            )),
+            _ => Ok(n),
+        }
     }
 }
 
@@ -194,6 +249,7 @@ where
 {
     let operation = call.operation;
     let alpha = T::Factor::of(operation, "alpha", product.alpha)?;
+    let zero = T::Factor::of(operation, "alpha", 0.0)?;
     let beta = match product.beta {
         Some(beta) => Some(T::Factor::of(operation, "beta", beta)?),
         None => None,
@@ -204,9 +260,15 @@ where
             product.c.data_type.name()
         ));
     }
+    if product.is_batched() && product.is_empty() {
+        return Ok(());
+    }
     let context = call.context();
     call.run(false, || {
-        let mut gemm = described::<T, D>(product, matrices, context)?.alpha(alpha);
+        let zeros = Zeros::<T>::of(product, context)?;
+        let gemm = described::<T, D>(product, matrices, zeros.as_ref(), context)?;
+        // A product without k is 0 by every factor, also by an infinite one.
+        let mut gemm = gemm.alpha(if zeros.is_some() { zero } else { alpha });
         if let Some(beta) = beta {
             gemm = gemm.beta(beta);
         }
@@ -225,13 +287,53 @@ fn has_gate(data_type: DataType) -> bool {
     matches!(data_type, DataType::F32 | DataType::Bf16 | DataType::F16)
 }
 
+/// Operands of several products whose k is 0, which no tensor has: of k = 1, and zero. The products are the same.
+struct Zeros<T: DeviceData> {
+    elements: Scratch<'static, T>,
+}
+
+impl<T: DeviceData> Zeros<T> {
+    /// None if they are not needed.
+    fn of(product: &Product<'_>, context: &'static Context) -> cutlet::Result<Option<Zeros<T>>> {
+        let [.., m, k] = product.a.shape() else {
+            return Ok(None);
+        };
+        if *k != 0 || !product.is_batched() {
+            return Ok(None);
+        }
+        let columns = product.b.shape().last().copied().unwrap_or(0);
+        let stream: &'static Stream = &context.stream;
+        let mut elements = stream.scratch::<T>(columns.max(*m))?;
+        stream.fill_bytes(elements.view_mut(), 0)?;
+        Ok(Some(Zeros { elements }))
+    }
+
+    /// So many times the same matrix of zeros, of one row or one column.
+    fn batch(&self, [rows, columns]: [usize; 2], count: usize) -> cutlet::Result<Tensor<'_, T>> {
+        let numbers = |of: [usize; 3]| IntTuple::dynamic(&of.map(|it| it as i64));
+        let (shape, strides) = (numbers([rows, columns, count]), numbers([columns, 1, 0]));
+        let layout = Layout::from_shape_stride(&shape, &strides);
+        Tensor::new(self.elements.view().slice(..rows * columns)?, layout)
+    }
+
+    /// The matrix A of groups of rows.
+    fn matrix(&self, rows: usize) -> cutlet::Result<Matrix<'_, T>> {
+        Matrix::row_major(self.elements.view().slice(..rows)?, rows, 1)
+    }
+}
+
 /// The library's description, without factors and without what follows.
 fn described<'a, T: Element<D>, D: DeviceData>(
-    product: &Product<'a>,
+    product: &'a Product<'_>,
     matrices: Matrices,
+    zeros: Option<&'a Zeros<T>>,
     context: &'static Context,
 ) -> cutlet::Result<Gemm<'a, T, D>> {
     let Matrices { a, b, c, residual } = matrices;
+    let batch = |shaped: Shaped, array: &'a Array, count| match zeros {
+        Some(zeros) => zeros.batch([shaped.rows.max(1), shaped.columns.max(1)], count),
+        None => shaped.batch_of::<T>(array, count, context),
+    };
     let gemm = match (product.b.rank(), product.c.rank()) {
         (2, 2) => {
             let to = c.of_mut::<D>(product.c, context)?;
@@ -240,14 +342,17 @@ fn described<'a, T: Element<D>, D: DeviceData>(
         }
         (_, 2) => {
             let to = c.of_mut::<D>(product.c, context)?;
-            let a = a.of::<T>(product.a, context)?;
-            Gemm::new(a, b.batch_of::<T>(product.b, 1, context)?, to)
+            let a = match zeros {
+                Some(zeros) => zeros.matrix(a.rows)?,
+                None => a.of::<T>(product.a, context)?,
+            };
+            Gemm::new(a, batch(b, product.b, product.b.shape()[0])?, to)
         }
         _ => {
             let count = product.c.shape()[0];
             let to = c.batch_of_mut::<D>(product.c, context)?;
-            let a = a.batch_of::<T>(product.a, count, context)?;
-            Gemm::new(a, b.batch_of::<T>(product.b, count, context)?, to)
+            let a = batch(a, product.a, count)?;
+            Gemm::new(a, batch(b, product.b, count)?, to)
         }
     };
     let mut gemm = gemm.precision(product.precision);

@@ -5,15 +5,17 @@ mod indices;
 mod kept;
 
 use cutlet::{
-    AddElement, Bags, DeviceData, EmbeddingBag, Gather, PooledElement, Pooling, Scatter, ScatterAdd,
+    AddElement, Bags, DeviceData, EmbeddingBag, Gather, Matrix, MatrixMut, PooledElement, Pooling,
+    Scatter, ScatterAdd,
 };
 use pyo3::prelude::*;
 
-use crate::array::{Array, Shaped, tuple};
+use crate::array::{Array, Shaped, expect_shape, tuple};
 use crate::call::Call;
 use crate::data_type::DataType;
 use crate::error::{Result, wrong_type, wrong_value};
 use crate::options::{self, Policy};
+use crate::stream::Context;
 use indices::{Indices, for_indices};
 pub use kept::Kept;
 
@@ -55,6 +57,16 @@ struct Moved<'a> {
     of_to: Shaped,
     indices: Indices<'a>,
     policy: Policy,
+}
+
+impl Moved<'_> {
+    fn matrices<T: DeviceData>(
+        &self,
+        context: &'static Context,
+    ) -> cutlet::Result<(Matrix<'_, T>, MatrixMut<'_, T>)> {
+        let from = self.of_from.of(self.from, context)?;
+        Ok((from, self.of_to.of_mut(self.to, context)?))
+    }
 }
 
 /// The rows of a table that indices name: `table[indices]`.
@@ -105,27 +117,8 @@ pub fn gather<'py>(
         indices: Indices::of(NAME, &named)?,
         policy: options::out_of_range(NAME, out_of_range)?,
     };
-    for_size!(from, enqueue_gather(&call, &moved))?;
+    for_size!(from, enqueue_move(&call, &moved, Direction::FromTable))?;
     Ok(out)
-}
-
-fn enqueue_gather<T: DeviceData>(call: &Call<'_>, moved: &Moved<'_>) -> Result<()> {
-    let context = call.context();
-    let stream = &context.stream;
-    let policy = moved.policy;
-    call.run(policy == Policy::Error, || {
-        let table = moved.of_from.of::<T>(moved.from, context)?;
-        let rows = moved.of_to.of_mut::<T>(moved.to, context)?;
-        for_indices!(moved.indices, context, |indices| match policy {
-            Policy::Error => cutlet::gather(stream, table, indices, rows),
-            _ => context.kept.gather.with(
-                stream,
-                policy,
-                || Ok(Gather::new(stream.device())?.out_of_range(policy.out_of_range())),
-                |gather| gather.enqueue(stream, table, indices, rows),
-            ),
-        })
-    })
 }
 
 /// Writes rows to the rows of a table that indices name: `table[indices] = source`.
@@ -169,24 +162,51 @@ pub fn scatter<'py>(
         indices: Indices::of(NAME, &named)?,
         policy: options::out_of_range(NAME, out_of_range)?,
     };
-    for_size!(from, enqueue_scatter(&call, &moved))?;
+    for_size!(from, enqueue_move(&call, &moved, Direction::ToTable))?;
     Ok(table.clone())
 }
 
-fn enqueue_scatter<T: DeviceData>(call: &Call<'_>, moved: &Moved<'_>) -> Result<()> {
+/// Where the table of a movement is.
+#[derive(Clone, Copy)]
+enum Direction {
+    /// A gather.
+    FromTable,
+    /// A scatter.
+    ToTable,
+}
+
+fn enqueue_move<T: DeviceData>(
+    call: &Call<'_>,
+    moved: &Moved<'_>,
+    direction: Direction,
+) -> Result<()> {
     let context = call.context();
     let stream = &context.stream;
     let policy = moved.policy;
-    call.run(policy == Policy::Error, || {
-        let source = moved.of_from.of::<T>(moved.from, context)?;
-        let table = moved.of_to.of_mut::<T>(moved.to, context)?;
-        for_indices!(moved.indices, context, |indices| match policy {
-            Policy::Error => cutlet::scatter(stream, source, indices, table),
-            _ => context.kept.scatter.with(
+    if policy == Policy::Error {
+        return call.run(true, || {
+            let (from, to) = moved.matrices::<T>(context)?;
+            for_indices!(moved.indices, context, |indices| match direction {
+                Direction::FromTable => cutlet::gather(stream, from, indices, to),
+                Direction::ToTable => cutlet::scatter(stream, from, indices, to),
+            })
+        });
+    }
+    let (device, out_of_range) = (stream.device(), policy.out_of_range());
+    call.run_kept(false, |kept| {
+        let (from, to) = moved.matrices::<T>(context)?;
+        for_indices!(moved.indices, context, |indices| match direction {
+            Direction::FromTable => kept.gather.with(
                 stream,
                 policy,
-                || Ok(Scatter::new(stream.device())?.out_of_range(policy.out_of_range())),
-                |scatter| scatter.enqueue(stream, source, indices, table),
+                || Ok(Gather::new(device)?.out_of_range(out_of_range)),
+                |gather| gather.enqueue(stream, from, indices, to),
+            ),
+            Direction::ToTable => kept.scatter.with(
+                stream,
+                policy,
+                || Ok(Scatter::new(device)?.out_of_range(out_of_range)),
+                |scatter| scatter.enqueue(stream, from, indices, to),
             ),
         })
     })
@@ -247,26 +267,29 @@ fn enqueue_scatter_add<T: AddElement>(
     let context = call.context();
     let stream = &context.stream;
     let policy = moved.policy;
-    call.run(policy == Policy::Error, || {
-        let source = moved.of_from.of::<T>(moved.from, context)?;
-        let table = moved.of_to.of_mut::<T>(moved.to, context)?;
-        for_indices!(moved.indices, context, |indices| match (policy, ordered) {
-            (Policy::Error, false) => cutlet::scatter_add(stream, source, indices, table),
-            _ => context.kept.scatter_add.with(
-                stream,
-                (policy, ordered),
-                || {
-                    let add = ScatterAdd::new(stream.device())?.out_of_range(policy.out_of_range());
-                    Ok(if ordered { add.in_order() } else { add })
-                },
-                |add| {
-                    add.enqueue(stream, source, indices, table)?;
-                    match policy {
-                        Policy::Error => add.check(stream),
-                        _ => Ok(()),
-                    }
-                },
-            ),
+    if policy == Policy::Error && !ordered {
+        return call.run(true, || {
+            let (source, table) = moved.matrices::<T>(context)?;
+            for_indices!(moved.indices, context, |indices| cutlet::scatter_add(
+                stream, source, indices, table
+            ))
+        });
+    }
+    let make = || {
+        let add = ScatterAdd::new(stream.device())?.out_of_range(policy.out_of_range());
+        Ok(if ordered { add.in_order() } else { add })
+    };
+    call.run_kept(policy == Policy::Error, |kept| {
+        let (source, table) = moved.matrices::<T>(context)?;
+        let of = (policy, ordered);
+        for_indices!(moved.indices, context, |indices| {
+            kept.scatter_add.with(stream, of, make, |add| {
+                add.enqueue(stream, source, indices, table)?;
+                match policy {
+                    Policy::Error => add.check(stream),
+                    _ => Ok(()),
+                }
+            })
         })
     })
 }
@@ -335,6 +358,13 @@ pub fn embedding_bag<'py>(
         Some(weights) => Some(call.read("weights", weights)?),
         None => None,
     };
+    let word = pooling;
+    let pooling = options::pooling(NAME, word)?;
+    if weights.is_some() && pooling != Pooling::Sum {
+        return wrong_value(format!(
+            "{NAME}: weights were given, and pooling is \"{word}\"; give \"sum\", or leave the weights out"
+        ));
+    }
     if let Some(weights) = &weights {
         weights.expect_type(NAME, DataType::F32)?;
         weights.expect_contiguous(NAME)?;
@@ -359,7 +389,7 @@ pub fn embedding_bag<'py>(
         },
         bags,
         weights: weights.as_deref(),
-        pooling: options::pooling(NAME, pooling)?,
+        pooling,
     };
     for_sums!(NAME, from, enqueue_bags(&call, &bagged))?;
     Ok(out)
@@ -391,43 +421,45 @@ fn enqueue_bags<T: PooledElement>(call: &Call<'_>, bagged: &Bagged<'_>) -> Resul
     let context = call.context();
     let (stream, moved) = (&context.stream, &bagged.moved);
     let (policy, pooling) = (moved.policy, bagged.pooling);
-    call.run(policy == Policy::Error, || {
-        let table = moved.of_from.of::<T>(moved.from, context)?;
-        let sums = moved.of_to.of_mut::<T>(moved.to, context)?;
+    let operands = || -> cutlet::Result<_> {
+        let (table, sums) = moved.matrices::<T>(context)?;
         let bags = match bagged.bags {
             Spread::Len(len) => Bags::of_len(len),
             Spread::Offsets(offsets) => {
                 for_indices!(offsets, context, |offsets| Bags::from_offsets(offsets))?
             }
         };
-        let weights = match bagged.weights {
-            Some(weights) => Some(weights.memory::<f32>(context)?),
-            None => None,
-        };
-        for_indices!(moved.indices, context, |indices| match (policy, weights) {
-            (Policy::Error, None) => {
-                cutlet::embedding_bag(stream, pooling, table, indices, bags, sums)
-            }
-            _ => context.kept.embedding_bag.with(
-                stream,
-                (policy, pooling),
-                || {
-                    let bag = EmbeddingBag::new(stream.device(), pooling)?;
-                    Ok(bag.out_of_range(policy.out_of_range()))
-                },
-                |bag| {
-                    match weights {
-                        Some(weights) => {
-                            bag.enqueue_weighted(stream, table, indices, weights, bags, sums)?;
-                        }
-                        None => bag.enqueue(stream, table, indices, bags, sums)?,
+        Ok((table, sums, bags))
+    };
+    if policy == Policy::Error && bagged.weights.is_none() {
+        return call.run(true, || {
+            let (table, sums, bags) = operands()?;
+            for_indices!(moved.indices, context, |indices| cutlet::embedding_bag(
+                stream, pooling, table, indices, bags, sums
+            ))
+        });
+    }
+    let make = || {
+        let bag = EmbeddingBag::new(stream.device(), pooling)?;
+        Ok(bag.out_of_range(policy.out_of_range()))
+    };
+    call.run_kept(policy == Policy::Error, |kept| {
+        let (table, sums, bags) = operands()?;
+        let of = (policy, pooling);
+        for_indices!(moved.indices, context, |indices| {
+            kept.embedding_bag.with(stream, of, make, |bag| {
+                match bagged.weights {
+                    Some(weights) => {
+                        let weights = weights.memory::<f32>(context)?;
+                        bag.enqueue_weighted(stream, table, indices, weights, bags, sums)?;
                     }
-                    match policy {
-                        Policy::Error => bag.check(stream),
-                        _ => Ok(()),
-                    }
-                },
-            ),
+                    None => bag.enqueue(stream, table, indices, bags, sums)?,
+                }
+                match policy {
+                    Policy::Error => bag.check(stream),
+                    _ => Ok(()),
+                }
+            })
         })
     })
 }
@@ -450,18 +482,5 @@ pub fn check<'py>(
     let mut call = Call::new(py, "check", stream);
     call.read("array", array)?;
     let context = call.context();
-    call.run(true, || context.kept.check(&context.stream))
-}
-
-/// Returns an error unless an array has this shape.
-fn expect_shape(operation: &str, array: &Array, expected: &[usize]) -> Result<()> {
-    match array.shape() == expected {
-        true => Ok(()),
-        false => wrong_value(format!(
-            "{operation}: {} is {}; give {}",
-            array.name,
-            tuple(array.shape()),
-            tuple(expected)
-        )),
-    }
+    call.run_kept(true, |kept| kept.check(&context.stream))
 }

@@ -3,14 +3,18 @@
 use std::ffi::c_void;
 use std::fmt;
 use std::ptr;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::sys;
 use cutlet::{Device, Stream};
+use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::MutexExt;
 
-use crate::error::{Result, wrong_type};
+use crate::driver;
+use crate::error::{Result, wrong_type, wrong_value};
 use crate::rows::Kept;
 
 /// Where an array's elements are, and the kernels that use them run.
@@ -34,8 +38,11 @@ pub struct Context {
     pub place: Place,
     /// The stream's handle (`CUstream`).
     pub handle: usize,
+    /// The driver's number of the stream.
+    id: AtomicU64,
     pub stream: Stream,
-    pub kept: Kept,
+    /// A call waits for the lock without the interpreter, as the thread that has the lock may wait for work.
+    pub kept: Mutex<Kept>,
 }
 
 /// The streams that calls have had so far. A stream keeps what its calls chose and the memory that they share, so it is
@@ -45,51 +52,127 @@ static CONTEXTS: Mutex<Vec<&'static Context>> = Mutex::new(Vec::new());
 /// The stream of this handle.
 ///
 /// # Errors
-/// If there is no such GPU, or the handle is that of CUDA's per-thread default stream.
-pub fn context(place: Place, handle: usize) -> Result<&'static Context> {
-    let mut contexts = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_it = |it: &&&Context| it.place == place && it.handle == handle;
-    if let Some(context) = contexts.iter().find(is_it) {
+/// If there is no such GPU or no such stream of it, or the handle is that of CUDA's per-thread default stream.
+pub fn context(
+    py: Python<'_>,
+    operation: &str,
+    place: Place,
+    handle: usize,
+) -> Result<&'static Context> {
+    let of_handle = |it: &&&Context| it.place == place && it.handle == handle;
+    let known = || CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = known().iter().find(of_handle).copied();
+    let Some(context) = found else {
+        let context: &'static Context =
+            Box::leak(Box::new(Context::new(operation, place, handle)?));
+        known().push(context);
         return Ok(context);
-    }
-    let stream = match place {
-        Place::Cpu => Device::cpu().stream()?,
-        Place::Gpu(number) => {
-            let device = Device::gpu(usize::try_from(number).unwrap_or(usize::MAX))?;
-            let handle = ptr::with_exposed_provenance_mut::<c_void>(handle);
-            // SAFETY: the caller of a function names a stream of this GPU that lives as long as work is enqueued in it.
-            // The interpreter is attached, or the caller's capture is in the caller's thread.
-            unsafe { Stream::from_raw(&device, handle)? }
-        }
     };
-    let context: &'static Context = Box::leak(Box::new(Context {
-        place,
-        handle,
-        stream,
-        kept: Kept::default(),
-    }));
-    contexts.push(context);
+    let id = context.present_id()?;
+    if id != context.id.load(Ordering::Relaxed) {
+        expect_of(operation, place, handle)?;
+        context.becomes(py, id);
+    }
     Ok(context)
 }
 
-/// The handle of a stream that was passed: an integer, a stream of PyTorch or CuPy, or an object with
-/// `__cuda_stream__`.
+/// `CU_STREAM_PER_THREAD`.
+const PER_THREAD: usize = 2;
+
+/// Returns an error if a stream is of another GPU.
+fn expect_of(operation: &str, place: Place, handle: usize) -> Result<()> {
+    match driver::gpu_of_stream(handle)?.map(Place::Gpu) {
+        Some(found) if found != place => wrong_value(format!(
+            "{operation}: the stream {handle:#x} is of {found}, and the arrays are on {place}; give a stream of {place}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+impl Context {
+    fn new(operation: &str, place: Place, handle: usize) -> Result<Context> {
+        let (id, stream) = match place {
+            Place::Cpu => (0, Device::cpu().stream()?),
+            Place::Gpu(_) if handle == PER_THREAD => {
+                return wrong_value(format!(
+                    "{operation}: stream is CUDA's per-thread default stream, which is another one in each thread; \
+                     give another stream"
+                ));
+            }
+            Place::Gpu(number) => {
+                // Its context is current from here on, in which the driver is asked.
+                let device = Device::gpu(usize::try_from(number).unwrap_or(usize::MAX))?;
+                expect_of(operation, place, handle)?;
+                let address = ptr::with_exposed_provenance_mut::<c_void>(handle);
+                // SAFETY: the caller of a function names a stream that lives as long as work is enqueued in it. The
+                // driver says that it is of this GPU. The interpreter is attached, or the caller's capture is in its
+                // thread.
+                let stream = unsafe { Stream::from_raw(&device, address)? };
+                (driver::stream_id(handle)?, stream)
+            }
+        };
+        Ok(Context {
+            place,
+            handle,
+            id: AtomicU64::new(id),
+            stream,
+            kept: Mutex::default(),
+        })
+    }
+
+    /// The driver's number of the stream that has the handle now.
+    fn present_id(&self) -> Result<u64> {
+        match self.stream.as_cudarc() {
+            Some(stream) if !driver::is_default(self.handle) => {
+                driver::make_current(stream.context())?;
+                Ok(driver::stream_id(self.handle)?)
+            }
+            _ => Ok(0),
+        }
+    }
+
+    /// Makes this the context of a new stream that the driver gave the handle of a destroyed one. The driver releases a
+    /// destroyed stream when its work is done (`cuStreamDestroy`), so that the new one may use its memory. What the old
+    /// one's calls have left to report is forgotten.
+    fn becomes(&self, py: Python<'_>, id: u64) {
+        let kept = self.kept.lock_py_attached(py);
+        kept.unwrap_or_else(PoisonError::into_inner).forget();
+        self.id.store(id, Ordering::Relaxed);
+    }
+}
+
+/// A stream that was passed.
+pub struct Asked {
+    pub handle: usize,
+    /// The GPU that its object names. A handle of the default stream is that of all GPUs.
+    pub gpu: Option<i32>,
+}
+
+/// The stream of an argument: an integer, a stream of PyTorch or CuPy, or an object with `__cuda_stream__`.
 ///
 /// # Errors
 /// If it is nothing of that.
-pub fn handle_of(stream: &Bound<'_, PyAny>) -> Result<usize> {
+pub fn asked(stream: &Bound<'_, PyAny>) -> Result<Asked> {
     let py = stream.py();
+    let of = |handle, gpu: Option<i32>| Asked {
+        handle: default_is_0(handle),
+        gpu: gpu.filter(|it| *it >= 0),
+    };
     if let Ok(handle) = stream.extract::<usize>() {
-        return Ok(default_is_0(handle));
+        return Ok(of(handle, None));
     }
-    for name in [intern!(py, "cuda_stream"), intern!(py, "ptr")] {
-        if let Ok(handle) = stream.getattr(name).and_then(|it| it.extract::<usize>()) {
-            return Ok(default_is_0(handle));
+    for (handle, gpu) in [
+        (intern!(py, "cuda_stream"), intern!(py, "device_index")),
+        (intern!(py, "ptr"), intern!(py, "device_id")),
+    ] {
+        if let Ok(handle) = stream.getattr(handle).and_then(|it| it.extract::<usize>()) {
+            let gpu = stream.getattr(gpu).and_then(|it| it.extract::<i32>());
+            return Ok(of(handle, gpu.ok()));
         }
     }
     if let Ok(pair) = stream.call_method0(intern!(py, "__cuda_stream__")) {
         let (_, handle): (i32, usize) = pair.extract()?;
-        return Ok(default_is_0(handle));
+        return Ok(of(handle, None));
     }
     wrong_type(format!(
         "stream is {stream}; give a stream of PyTorch or CuPy, an object with `__cuda_stream__`, or a handle"
@@ -122,7 +205,12 @@ pub fn current_stream(array: &Bound<'_, PyAny>, gpu: i32) -> Result<usize> {
         }
         "cupy" => {
             let cuda = py.import(intern!(py, "cupy.cuda"))?;
-            let stream = cuda.call_method0(intern!(py, "get_current_stream"))?;
+            let current = cuda.getattr(intern!(py, "get_current_stream"))?;
+            // Older versions of CuPy have one current stream for all GPUs.
+            let stream = match current.call1((gpu,)) {
+                Err(error) if error.is_instance_of::<PyTypeError>(py) => current.call0()?,
+                stream => stream?,
+            };
             stream.getattr(intern!(py, "ptr"))?.extract()?
         }
         _ => 0,
@@ -137,8 +225,7 @@ pub struct CurrentContext(sys::CUcontext);
 impl CurrentContext {
     /// The present one; `None` without a driver.
     pub fn now() -> Option<CurrentContext> {
-        static DRIVER: OnceLock<bool> = OnceLock::new();
-        if !*DRIVER.get_or_init(|| cutlet_host::driver_version().is_ok()) {
+        if !driver::is_there() {
             return None;
         }
         let mut current = ptr::null_mut();

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 
 use crate::error::Result;
 
-/// Has all products of the process from now on look for their kernels in a file that `cutlet tune` made.
+/// Has all products of the process from now on look for their kernels in a file that the command `cutlet tune` made.
 ///
 /// Arguments:
 ///     path: The file. One of another version or another kind of GPU is ignored, with a line on standard error. The

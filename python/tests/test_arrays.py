@@ -109,12 +109,36 @@ def test_a_device_without_kernels(array):
 
 
 def test_an_array_of_a_gpu_beside_one_of_the_cpu(array):
-    class OnGpu(Dlpack):
-        def __dlpack_device__(self):
-            return (2, 0)
-
     with pytest.raises(ValueError, match="gemm: b is on GPU 0, and a is on the CPU; move one of them"):
         cutlet.gemm(array(2, 3), OnGpu(array(3, 4)))
+
+
+class OnGpu(Dlpack):
+    """Says that it is on GPU 0."""
+
+    def __dlpack_device__(self):
+        return (2, 0)
+
+
+def test_a_gpu_without_a_driver(array):
+    if "driver: NVIDIA" in cutlet.doctor():
+        pytest.skip("there is a driver")
+    with pytest.raises(RuntimeError, match="no NVIDIA driver.*; install the NVIDIA driver or pass arrays of the CPU"):
+        cutlet.gemm(OnGpu(array(2, 3)), OnGpu(array(3, 4)))
+
+
+class OfTorch:
+    cuda_stream, device_index = 0, 1
+
+
+class OfCupy:
+    ptr, device_id = 0, 1
+
+
+@pytest.mark.parametrize("stream", [OfTorch, OfCupy])
+def test_a_stream_of_another_gpu(array, stream):
+    with pytest.raises(ValueError, match="gemm: stream is of GPU 1, and a is on GPU 0; give a stream of GPU 0"):
+        cutlet.gemm(OnGpu(array(2, 3)), OnGpu(array(3, 4)), stream=stream())
 
 
 def test_threads_share_a_stream(array):
@@ -153,6 +177,35 @@ class Tensor(ctypes.Structure):
         ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
     ]
+
+
+class Managed(ctypes.Structure):
+    _fields_ = [("tensor", Tensor), ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+def capsule(pointer, name):
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    return new(ctypes.addressof(pointer), name, None)
+
+
+def test_both_of_dlpacks_devices_are_the_same(array):
+    values = array(3)
+
+    class Elsewhere:
+        extents = (ctypes.c_int64 * 1)(3)
+        tensor = Tensor(values.ctypes.data, Device(2, 1), 1, 2, 32, 1, extents, None, 0)
+        managed = Managed(tensor, None, None)
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+        def __dlpack__(self, **_):
+            return capsule(self.managed, b"dltensor")
+
+    match = "permute: source is on the CPU by its `__dlpack_device__`, and on GPU 1 by its `__dlpack__`"
+    with pytest.raises(ValueError, match=match):
+        cutlet.permute(Elsewhere())
 
 
 DESCRIBE = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
@@ -207,14 +260,55 @@ def api(major):
 @pytest.mark.parametrize("major", [1, 2])
 def test_the_exchange_api(array, major):
     table = api(major)
-    new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     of_framework = type("Array", (Exchanged,), {})
-    of_framework.__dlpack_c_exchange_api__ = new(ctypes.addressof(table), b"dlpack_exchange_api", None)
+    of_framework.__dlpack_c_exchange_api__ = capsule(table, b"dlpack_exchange_api")
     of_framework.kept = table
     a, b, out = array(4, 6).T, array(4, 5), numpy.zeros((6, 5), "float32")
     cutlet.gemm(of_framework(a), of_framework(b), out=of_framework(out))
     numpy.testing.assert_array_equal(out, a @ b)
+
+
+def test_a_second_framework_with_the_exchange_api_is_ordered():
+    """The call waits for the current streams of both frameworks, and both wait for the call."""
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available() or not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
+        pytest.skip("there is no GPU, or PyTorch has no exchange API")
+    side = torch.cuda.Stream()
+
+    class Other:
+        def __init__(self, tensor):
+            self.tensor = tensor
+            self.shape = (ctypes.c_int64 * tensor.ndim)(*tensor.shape)
+
+    @DESCRIBE
+    def on_gpu(array, found):
+        found = found.contents
+        found.data, found.device = array.tensor.data_ptr(), Device(2, 0)
+        found.rank, found.code, found.bits, found.lanes = array.tensor.ndim, 2, 32, 1
+        found.shape, found.byte_offset = array.shape, 0
+        return 0
+
+    @STREAM
+    def current(kind, number, stream):
+        stream[0] = side.cuda_stream
+        return 0
+
+    table = Exchange((1, 3), None, None, None, None, on_gpu, current)
+    Other.__dlpack_c_exchange_api__ = capsule(table, b"dlpack_exchange_api")
+    Other.kept = table
+    a, b = (torch.randint(-4, 5, (64, 64), device="cuda").float() for _ in range(2))
+    late = torch.zeros_like(b)
+    expected = cutlet.gemm(a, b)
+    torch.cuda.synchronize()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(100_000_000)
+        late.copy_(b)
+    torch.cuda._sleep(1_000_000)
+    result = cutlet.gemm(a, Other(late))
+    with torch.cuda.stream(side):
+        late.zero_()
+    torch.cuda.synchronize()
+    assert torch.equal(result, expected)
 
 
 def test_an_array_that_refuses_is_detached_once():
@@ -236,6 +330,17 @@ def test_masks_are_refused(array):
     values = array(3, 3)
     with pytest.raises(ValueError, match="with a mask, which no kernel reads"):
         cutlet.gemm(numpy.ma.array(values, mask=values > 0), values)
+
+
+@pytest.mark.parametrize("interface", ["__array_interface__", "__cuda_array_interface__"])
+def test_masks_of_interfaces_are_refused(array, interface):
+    values = array(3, 3)
+    with_mask = {**values.__array_interface__, "mask": values > 0}
+    with pytest.raises(ValueError, match="source has a mask in its array interface, which no kernel reads"):
+        cutlet.permute(type("Masked", (), {interface: with_mask})())
+    without = type("Described", (), {"__array_interface__": {**with_mask, "mask": None}})()
+    out = numpy.zeros((3, 3), "float32")
+    numpy.testing.assert_array_equal(cutlet.permute(without, out=out), values.T)
 
 
 @pytest.mark.parametrize("strides", [(), (4,), (4, 4, 4)])

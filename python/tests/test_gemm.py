@@ -225,14 +225,89 @@ def test_rows_of_padded_groups(array):
         cutlet.grouped_gemm(a[0], b, ends=numpy.array([1, 2, 5]))
 
 
-@pytest.mark.parametrize("shapes", [((2, 3, 0), (2, 0, 5)), ((2, 3, 4), (2, 4, 0))])
-def test_batches_without_elements(shapes):
-    a, b = (numpy.ones(shape, "float32") for shape in shapes)
-    if shapes[1][2] == 0:
-        assert cutlet.gemm_batched(a, b).shape == (2, 3, 0)
-    else:
-        with pytest.raises(ValueError, match="give several products matrices with elements"):
-            cutlet.gemm_batched(a, b)
+BATCHES = [((2, 3, 0), (2, 0, 5)), ((3, 0), (2, 0, 5)), ((2, 3, 0), (0, 5)), ((2, 3, 4), (2, 4, 0))]
+
+
+@pytest.mark.parametrize("shapes", BATCHES)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64", "int8"])
+def test_batches_without_elements(array, shapes, dtype):
+    a, b = (numpy.ones(shape, dtype) for shape in shapes)
+    of_c = {"int8": "int32"}.get(dtype, dtype)
+    expected = numpy.zeros((2, 3, shapes[1][-1]), of_c)
+    numpy.testing.assert_array_equal(cutlet.gemm_batched(a, b), expected)
+    out = array(*expected.shape, dtype=of_c)
+    # The product is 0, also by an infinite factor.
+    options = {"beta": 2} if dtype == "int8" else {"beta": 2, "alpha": numpy.inf, "activation": "relu"}
+    expected = 2 * out if dtype == "int8" else numpy.maximum(2 * out, 0)
+    cutlet.gemm_batched(a, b, out=out, **options)
+    numpy.testing.assert_array_equal(out, expected)
+
+
+def test_a_bias_where_nothing_is_summed(array):
+    a, b, bias = numpy.ones((2, 3, 0), "float32"), numpy.ones((2, 0, 5), "float32"), array(5)
+    expected = numpy.broadcast_to(bias, (2, 3, 5))
+    numpy.testing.assert_array_equal(cutlet.gemm_batched(a, b, bias=bias), expected)
+
+
+def test_groups_where_nothing_is_summed(array):
+    ends, out = numpy.array([1, 3], "int32"), array(4, 5)
+    a, b = numpy.ones((4, 0), "float32"), numpy.ones((2, 0, 5), "float32")
+    expected = numpy.concatenate([3 * out[:3], out[3:]])
+    cutlet.grouped_gemm(a, b, ends=ends, out=out, beta=3)
+    numpy.testing.assert_array_equal(out, expected)
+    out = numpy.ones((2, 4, 5), "float32")
+    expected = out.copy()
+    expected[0, :1], expected[1, :3] = 0, 0
+    cutlet.grouped_gemm(a.reshape(1, 4, 0).repeat(2, 0), b, rows=ends, out=out)
+    numpy.testing.assert_array_equal(out, expected)
+
+
+def test_groups_are_clamped(array):
+    """Ends below 0 and beyond the rows are cut off, and rows in no group keep their elements."""
+    a, b, out = array(6, 3), array(3, 3, 4), numpy.full((6, 4), 7, "float32")
+    cutlet.grouped_gemm(a, b, ends=numpy.array([-2, 2, 4], "int32"), out=out)
+    numpy.testing.assert_array_equal(out, numpy.concatenate([a[:2] @ b[1], a[2:4] @ b[2], numpy.full((2, 4), 7)]))
+    numpy.testing.assert_array_equal(
+        cutlet.grouped_gemm(a, b, ends=numpy.array([2, 9, 11], "int32")), numpy.concatenate([a[:2] @ b[0], a[2:] @ b[1]])
+    )
+
+
+def test_rows_of_groups_are_clamped(array):
+    a, b, out = array(2, 3, 4), array(2, 4, 5), numpy.full((2, 3, 5), 7, "float32")
+    expected = numpy.stack([out[0], a[1] @ b[1]])
+    cutlet.grouped_gemm(a, b, rows=numpy.array([-1, 9], "int32"), out=out)
+    numpy.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("extent", [0, 2])
+def test_extents_of_batches_agree(extent):
+    """Also where C has no elements."""
+
+    def of(*shape):
+        return numpy.zeros(shape, "float32")
+
+    a, b, out = of(extent, 3, 4), of(extent, 4, 5), of(extent, 3, 5)
+    cutlet.gemm_batched(a, b, out=out)
+    with pytest.raises(ValueError, match="gemm_batched: .* the columns of a and the rows of b are 4 and 6"):
+        cutlet.gemm_batched(a, of(extent, 6, 5), out=out)
+    with pytest.raises(ValueError, match=rf"gemm_batched: out is \({extent}, 3, 6\); give \({extent}, 3, 5\)"):
+        cutlet.gemm_batched(a, b, out=of(extent, 3, 6))
+    with pytest.raises(ValueError, match=r"gemm_batched: bias is \(4,\); give \(5,\)"):
+        cutlet.gemm_batched(a, b, out=out, bias=of(4))
+    with pytest.raises(TypeError, match="a is float32 and out is int32"):
+        cutlet.gemm_batched(a, b, out=numpy.zeros((extent, 3, 5), "int32"))
+
+
+@pytest.mark.parametrize("rows", [0, 6])
+def test_extents_of_groups_agree(rows):
+    a, b, ends = numpy.zeros((rows, 3), "float32"), numpy.zeros((2, 3, 4), "float32"), numpy.zeros(2, "int32")
+    cutlet.grouped_gemm(a, b, ends=ends)
+    with pytest.raises(ValueError, match=r"grouped_gemm: ends is \(3,\); give \(2,\)"):
+        cutlet.grouped_gemm(a, b, ends=numpy.zeros(3, "int32"))
+    with pytest.raises(ValueError, match=rf"grouped_gemm: out is \({rows}, 5\); give \({rows}, 4\)"):
+        cutlet.grouped_gemm(a, b, ends=ends, out=numpy.zeros((rows, 5), "float32"))
+    with pytest.raises(ValueError, match="grouped_gemm: .* the columns of a and the rows of b are 3 and 2"):
+        cutlet.grouped_gemm(a, b[:, :2], ends=ends)
 
 
 def test_sizes_of_groups_are_not_written():

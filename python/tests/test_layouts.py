@@ -120,6 +120,37 @@ def test_an_operation_without_a_result_says_why():
         Layout(1.5)
 
 
+def test_a_mistake_is_marked_where_it_is():
+    layout = Layout((4, 6), (6, 1))
+
+    def marked(function):
+        with pytest.raises(LayoutError) as found:
+            function()
+        _, text, mark = str(found.value).splitlines()
+        return text[mark.index("^") :]
+
+    assert marked(lambda: layout.svg(tiler="(2,other)")) == "other)"
+    assert marked(lambda: layout.thread_values("(8,,8)")) == ",8)"
+    assert marked(lambda: evaluate("(_4,_6,other)")) == "other)"
+    assert marked(lambda: layout @ "other") == "other)"
+
+
+def test_a_layout_has_its_stride():
+    layout = Layout((4, 6), (6, 1))
+    assert Layout(layout) == layout and Layout(layout.shape, (1, 4)) == Layout((4, 6))
+    with pytest.raises(TypeError, match=r"the shape is the layout \(4,6\):\(6,1\), .* and the stride 8 was given"):
+        Layout(layout, 8)
+
+
+def test_messages_have_pythons_words():
+    with pytest.raises(LayoutError, match=r"no function `foo`; `cutlet.layouts.signatures\(\)` lists the functions"):
+        call("foo", (4, 6))
+    with pytest.raises(LayoutError, match="`thread_values` draws them"):
+        Layout((4, 6)).svg(color="thread")
+    with pytest.raises(LayoutError, match="`bijective` looks at all coordinates"):
+        Layout(1 << 40).bijective()
+
+
 def test_pictures_and_explanations():
     layout = Layout((4, 6), (6, 1))
     assert layout._repr_svg_().startswith("<svg") and layout._repr_svg_() == layout.svg()

@@ -108,7 +108,7 @@ def test_weights_of_an_embedding_bag(array):
     weights = array(2, 2)
     expected = (table[indices] * weights[:, :, None]).sum(axis=1)
     numpy.testing.assert_array_equal(cutlet.embedding_bag(table, indices, weights=weights), expected)
-    with pytest.raises(ValueError, match="Max"):
+    with pytest.raises(ValueError, match='weights were given, and pooling is "max"; give "sum"'):
         cutlet.embedding_bag(table, indices, weights=weights, pooling="max")
     with pytest.raises(ValueError, match=r"indices is \(4,\); give \(bags, indices of each\)"):
         cutlet.embedding_bag(table, indices.reshape(4))
@@ -152,8 +152,12 @@ def test_top_k(rng, normalised):
     chosen = numpy.exp(numpy.take_along_axis(logits, expected, 1))
     total = chosen.sum(1, keepdims=True) if normalised else numpy.exp(logits).sum(1, keepdims=True)
     numpy.testing.assert_allclose(weights, chosen / total, rtol=1e-5)
-    with pytest.raises(ValueError, match="13 of 12 experts"):
-        cutlet.top_k(logits, 13)
+    for k in (0, 13):
+        match = f"top_k: k is {k}, and there are 12 experts; let a token choose from 1 to 12"
+        with pytest.raises(ValueError, match=match):
+            cutlet.top_k(logits, k)
+    with pytest.raises(ValueError, match=r"top_k: logits is \(5, 0\), and has no experts; give at least one"):
+        cutlet.top_k(logits[:, :0], 1)
 
 
 @pytest.mark.parametrize("shape", [(6, 8), (2, 3, 8)])
@@ -170,6 +174,10 @@ def test_moe(rng, shape):
     numpy.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
     with pytest.raises(ValueError, match="k is 5, and there are 4 experts"):
         cutlet.moe(tokens, router, first, down, 5)
+    with pytest.raises(ValueError, match=r"moe: router is \(0, 8\), and has no experts; give at least one"):
+        cutlet.moe(tokens, router[:0], first[:0], down[:0], 1)
+    with pytest.raises(TypeError, match="tokens is int32; give float32, float16 or bfloat16"):
+        cutlet.moe(*(it.astype("int32") for it in (tokens[:0], router, first, down)), k)
     with pytest.raises(ValueError, match=r"gates_and_ups is \(4, 11, 8\)"):
         cutlet.moe(tokens, router, first[:, :11], down, k)
 

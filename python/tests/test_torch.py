@@ -1,7 +1,9 @@
 """Tensors of PyTorch: on GPU 0 if there is one, and else on the CPU, where graphs and streams are left out."""
 
+import ctypes
 import gc
 import threading
+import time
 
 import pytest
 
@@ -204,6 +206,154 @@ def test_tensors_on_several_devices():
         a = torch.ones(4, 6, device="cuda:1")
         assert torch.equal(cutlet.gemm(a, a.t()), a @ a.t())
         assert torch.cuda.current_device() == 0 and torch.ones(1, device="cuda").device.index == 0
+
+
+class Described:
+    """A tensor that tells its address alone."""
+
+    def __init__(self, tensor, address=None):
+        self.tensor = tensor
+        self.__cuda_array_interface__ = {
+            "shape": tuple(tensor.shape),
+            "typestr": "<f4",
+            "data": (tensor.data_ptr() if address is None else address, False),
+            "version": 3,
+            "stream": 1,
+        }
+
+
+@on_gpu
+def test_the_driver_knows_where_an_address_is():
+    a, out = integers(4, 6), torch.zeros(6, 4, device=DEVICE)
+    torch.cuda.synchronize()
+    cutlet.permute(Described(a), out=Described(out))
+    assert torch.equal(out, a.t())
+    for of_host in (a.cpu(), a.cpu().pin_memory()):
+        with pytest.raises(ValueError, match="source has `__cuda_array_interface__`, and its address 0x.* is no memory"):
+            cutlet.permute(Described(of_host), out=out)
+    if torch.cuda.device_count() > 1:
+        elsewhere = torch.ones(4, 6, device="cuda:1")
+        with pytest.raises(ValueError, match="out is on GPU 0, and source is on GPU 1"):
+            cutlet.permute(Described(elsewhere), out=out)
+
+
+@on_gpu
+def test_a_stream_of_another_gpu():
+    a, b = integers(4, 6), integers(6, 5)
+    if torch.cuda.device_count() < 2:
+        pytest.skip("there is one GPU")
+    stream = torch.cuda.Stream(device=1)
+    with pytest.raises(ValueError, match="stream is of GPU 1, and a is on GPU 0; give a stream of GPU 0"):
+        cutlet.gemm(a, b, stream=stream)
+    with pytest.raises(ValueError, match="the stream 0x.* is of GPU 1, and the arrays are on GPU 0"):
+        cutlet.gemm(a, b, stream=stream.cuda_stream)
+
+
+def made_stream(driver):
+    stream = ctypes.c_void_p()
+    assert driver.cuStreamCreate(ctypes.byref(stream), 1) == 0
+    return stream
+
+
+@on_gpu
+def test_a_handle_that_a_new_stream_has():
+    """What the old stream has not reported is no error of the new one."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    table, bad = integers(4, 8), torch.tensor([9], device=DEVICE)
+    rows = torch.empty(1, 8, device=DEVICE)
+    torch.cuda.synchronize()
+    seen, again = set(), 0
+    for _ in range(64):
+        stream = made_stream(driver)
+        again += stream.value in seen
+        seen.add(stream.value)
+        cutlet.check(table, stream=stream.value)
+        cutlet.gather(table, bad, out=rows, out_of_range="deferred", stream=stream.value)
+        assert driver.cuStreamSynchronize(stream) == 0
+        assert driver.cuStreamDestroy_v2(stream) == 0
+    if again == 0:
+        pytest.skip("the driver gave no handle twice")
+
+
+@on_gpu
+def test_graphs_of_one_stream_share_no_memory():
+    """Two mixtures of experts of the same extents, captured in one stream, and replayed at the same time."""
+    weights = integers(8, 64) / 4, integers(8, 64, 64) / 16, integers(8, 64, 32) / 16
+    tokens = [torch.randn(512, 64, device=DEVICE) for _ in range(2)]
+    expected = [cutlet.moe(it, *weights, 2) for it in tokens]
+    results = [torch.zeros_like(it) for it in tokens]
+    graphs, stream = [torch.cuda.CUDAGraph() for _ in tokens], torch.cuda.Stream()
+    for graph, source, result in zip(graphs, tokens, results):
+        with torch.cuda.graph(graph, stream=stream):
+            for _ in range(8):
+                cutlet.moe(source, *weights, 2, out=result)
+    streams = [torch.cuda.Stream() for _ in graphs]
+    torch.cuda.synchronize()
+    for _ in range(50):
+        for graph, it in zip(graphs, streams):
+            with torch.cuda.stream(it):
+                graph.replay()
+        torch.cuda.synchronize()
+        for result, want in zip(results, expected):
+            # A graph's products may be of other kernels.
+            torch.testing.assert_close(result, want, rtol=1e-3, atol=1e-3)
+            result.zero_()
+        torch.cuda.synchronize()
+
+
+@on_gpu
+def test_memory_of_graphs_is_freed_with_them():
+    weights = integers(8, 64) / 4, integers(8, 64, 64) / 16, integers(8, 64, 32) / 16
+    tokens = torch.randn(1 << 16, 64, device=DEVICE)
+    result, stream = torch.zeros_like(tokens), torch.cuda.Stream()
+
+    def capture():
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            cutlet.moe(tokens, *weights, 2, out=result)
+        graph.replay()
+        torch.cuda.synchronize()
+
+    def free():
+        gc.collect()
+        torch.cuda.empty_cache()
+        torch.cuda.synchronize()
+        time.sleep(0.1)
+        return torch.cuda.mem_get_info()[0]
+
+    cutlet.moe(tokens, *weights, 2, out=result)
+    for _ in range(4):
+        capture()
+    before = free()
+    for _ in range(40):
+        capture()
+    # A graph has at least 1 MiB of rows.
+    assert before - free() < 16 << 20
+
+
+@on_gpu
+def test_threads_run_while_a_call_waits_for_another_ones():
+    """`check` waits for work with what the stream keeps. A call that needs it waits without the interpreter."""
+    table, indices = integers(9, 8), torch.tensor([1, 2], device=DEVICE)
+    rows = torch.empty(2, 8, device=DEVICE)
+    cutlet.gather(table, indices, out=rows, out_of_range="clamp")
+    torch.cuda.synchronize()
+    torch.cuda._sleep(2_000_000_000)
+    threads = [
+        threading.Thread(target=cutlet.check, args=(table,)),
+        threading.Thread(target=cutlet.gather, args=(table, indices), kwargs={"out": rows, "out_of_range": "clamp"}),
+    ]
+    longest, last = 0, time.monotonic()
+    for thread in threads:
+        thread.start()
+        time.sleep(0.05)
+    while threads[0].is_alive():
+        time.sleep(0.001)
+        now = time.monotonic()
+        longest, last = max(longest, now - last), now
+    for thread in threads:
+        thread.join()
+    assert longest < 0.3
 
 
 @on_gpu

@@ -17,6 +17,8 @@ use pyo3::types::PyType;
 /// The functions of a framework. It keeps them as long as the process lives.
 #[derive(Clone, Copy)]
 pub struct Exchange {
+    /// The address of the framework's table, by which frameworks differ.
+    table: usize,
     describe: unsafe extern "C" fn(*mut c_void, *mut DLTensor) -> i32,
     stream: unsafe extern "C" fn(DLDeviceType, i32, *mut *mut c_void) -> i32,
 }
@@ -26,6 +28,12 @@ static KNOWN: Mutex<Vec<(Py<PyType>, Option<Exchange>)>> = Mutex::new(Vec::new()
 
 /// The most types that are remembered.
 const MOST_TYPES: usize = 64;
+
+impl PartialEq for Exchange {
+    fn eq(&self, other: &Exchange) -> bool {
+        self.table == other.table
+    }
+}
 
 impl Exchange {
     /// The functions of an array's framework, if it has them.
@@ -89,9 +97,11 @@ fn found(array: &Bound<'_, PyAny>) -> Option<Exchange> {
         // SAFETY: the framework keeps the table. Its header is the same in all versions.
         let header = unsafe { &(*api).header };
         if header.version.major == DLPACK_MAJOR_VERSION {
+            let table = api.addr();
             // SAFETY: a table of this version.
             let api = unsafe { &*api };
             return Some(Exchange {
+                table,
                 describe: api.dltensor_from_py_object_no_sync?,
                 stream: api.current_work_stream?,
             });

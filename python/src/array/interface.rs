@@ -43,8 +43,13 @@ impl Interface<'_> {
     /// The array that the dictionary describes.
     ///
     /// # Errors
-    /// If an entry is missing or is not what it should be.
+    /// If an entry is missing or is not what it should be, or there is a mask.
     pub fn array(&self, name: &'static str, of: &Bound<'_, PyAny>) -> Result<Array> {
+        if self.0.get_item("mask")?.is_some_and(|it| !it.is_none()) {
+            return wrong_value(format!(
+                "{name} has a mask in its array interface, which no kernel reads; fill it first"
+            ));
+        }
         let typestr: String = self.required("typestr")?;
         let data_type = match DataType::of_typestr(&typestr, name_of_type(of).as_deref()) {
             Some(data_type) => data_type,

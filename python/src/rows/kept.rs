@@ -1,9 +1,8 @@
 //! Operations on rows that a stream keeps: each has memory for the report of a bad index.
 
-use std::sync::{Mutex, PoisonError};
-
 use cutlet::{EmbeddingBag, Gather, MoeRows, Pooling, Scatter, ScatterAdd, Stream};
 
+use crate::driver::{Capture, Graph};
 use crate::options::Policy;
 
 /// The operations of a stream.
@@ -22,7 +21,7 @@ impl Kept {
     ///
     /// # Errors
     /// If there was one.
-    pub fn check(&self, stream: &Stream) -> cutlet::Result<()> {
+    pub fn check(&mut self, stream: &Stream) -> cutlet::Result<()> {
         self.gather.each(|it| it.check(stream))?;
         self.scatter.each(|it| it.check(stream))?;
         self.scatter_add.each(|it| it.check(stream))?;
@@ -30,16 +29,26 @@ impl Kept {
         self.moe_rows.each(|it| it.check(stream))?;
         Ok(stream.synchronize()?)
     }
+
+    /// Drops all that no graph has.
+    pub fn forget(&mut self) {
+        self.gather.forget();
+        self.scatter.forget();
+        self.scatter_add.forget();
+        self.embedding_bag.forget();
+        self.moe_rows.forget();
+    }
 }
 
-/// Operations of one kind, by what they were made for.
-pub struct Operations<K, P>(Mutex<Vec<Operation<K, P>>>);
+/// Operations of one kind, by what they were made for. A graph has its own: graphs that were captured in one stream may
+/// be replayed in several at the same time, and each replay writes the memory of its operations.
+pub struct Operations<K, P>(Vec<Operation<K, P>>);
 
 struct Operation<K, P> {
     of: K,
     operation: P,
-    /// Whether a graph has it. A graph writes its memory at each replay, and nothing tells when the graph ends.
-    is_in_graph: bool,
+    /// The graph that has it.
+    graph: Option<Graph>,
 }
 
 /// The most operations of a kind that are in no graph. Policies are fewer; the numbers of a mixture's tokens may be more.
@@ -47,48 +56,68 @@ const MOST: usize = 16;
 
 impl<K, P> Default for Operations<K, P> {
     fn default() -> Self {
-        Operations(Mutex::default())
+        Operations(Vec::new())
     }
 }
 
 impl<K: PartialEq, P> Operations<K, P> {
-    /// Works in a stream with the operation of a key. The first use makes it.
+    /// Works in a stream with the operation of a key. The first use makes it, and the first use in a capture.
     ///
     /// # Errors
     /// Those of making it and of the work.
     pub fn with<R>(
-        &self,
+        &mut self,
         stream: &Stream,
         of: K,
         make: impl FnOnce() -> cutlet::Result<P>,
         work: impl FnOnce(&mut P) -> cutlet::Result<R>,
     ) -> cutlet::Result<R> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = match kept.iter().position(|it| it.of == of) {
+        let kept = &mut self.0;
+        kept.retain(|it| !it.graph.as_ref().is_some_and(Graph::is_gone));
+        let capture = match stream.is_capturing()? {
+            true => Capture::of(stream)?,
+            false => None,
+        };
+        let id = capture.as_ref().map(|it| it.id);
+        let is_it = |it: &Operation<K, P>| {
+            it.of == of && it.graph.as_ref().map(|graph| graph.capture) == id
+        };
+        let at = match kept.iter().position(is_it) {
             Some(at) => at,
             None => {
                 let operation = make()?;
-                let mut free = kept.iter().enumerate().filter(|(_, it)| !it.is_in_graph);
-                let oldest = free.next().map(|(at, _)| at);
-                // One was counted already.
-                if let (Some(oldest), true) = (oldest, free.count() + 1 >= MOST) {
-                    kept.remove(oldest);
+                let graph = capture.map(|it| it.graph()).transpose()?;
+                if graph.is_none() {
+                    self.make_room();
                 }
-                kept.push(Operation {
+                self.0.push(Operation {
                     of,
                     operation,
-                    is_in_graph: false,
+                    graph,
                 });
-                kept.len() - 1
+                self.0.len() - 1
             }
         };
-        kept[at].is_in_graph |= stream.is_capturing()?;
-        work(&mut kept[at].operation)
+        work(&mut self.0[at].operation)
     }
 
-    fn each(&self, check: impl FnMut(&mut P) -> cutlet::Result<()>) -> cutlet::Result<()> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter_mut()
+    /// Drops the oldest operation that is in no graph, if there are as many as may be.
+    fn make_room(&mut self) {
+        let mut free = (self.0.iter().enumerate()).filter(|(_, it)| it.graph.is_none());
+        let oldest = free.next().map(|(at, _)| at);
+        // One was counted already.
+        if let (Some(oldest), true) = (oldest, free.count() + 1 >= MOST) {
+            self.0.remove(oldest);
+        }
+    }
+
+    fn forget(&mut self) {
+        self.0.retain(|it| it.graph.is_some());
+    }
+
+    fn each(&mut self, check: impl FnMut(&mut P) -> cutlet::Result<()>) -> cutlet::Result<()> {
+        self.0
+            .iter_mut()
             .map(|it| &mut it.operation)
             .try_for_each(check)
     }
