@@ -10,7 +10,7 @@ _A = TypeVar("_A")
 _Stream = Any
 _Dtype = Any
 _Activation = Literal["relu", "gelu", "silu", "swiglu"]
-_Precision = Literal["exact", "tf32", "3xtf32"]
+_Precision = Literal["exact", "tf32", "3xtf32", "fast-accumulation"]
 _OutOfRange = Literal["error", "deferred", "clamp", "skip"]
 _IntTuple = Union[int, Tuple["_IntTuple", ...]]
 _Coordinate = Union[int, None, Tuple["_Coordinate", ...]]
@@ -28,6 +28,8 @@ def gemm(
     residual: Optional[Any] = None,
     activation: Optional[_Activation] = None,
     precision: Optional[_Precision] = None,
+    scale_a: Optional[Any] = None,
+    scale_b: Optional[Any] = None,
     dtype: Optional[_Dtype] = None,
     stream: Optional[_Stream] = None,
 ) -> _A: ...

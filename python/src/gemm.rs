@@ -19,10 +19,14 @@ use crate::product::{Product, Sizes, type_of_product};
 ///     bias: (n,), or (m,) with `bias_along="rows"`, of `out`'s type.
 ///     residual: (m, n), of `out`'s type.
 ///     activation: "relu", "gelu", "silu", or "swiglu": columns of b are gates and ups by turns, and out is (m, n / 2).
-///     precision: "exact", "tf32" or "3xtf32", for float32.
+///     precision: "exact", "tf32" or "3xtf32", for float32; "exact" or "fast-accumulation", for float8_e4m3fn.
+///     scale_a, scale_b: Scales of blocks of float8_e4m3fn, of float32: (m, k / 128) for 1×128 elements of a, and
+///         (k / 128, n / 128) for 128×128 elements of b, rounded up. A scale_a whose columns are contiguous, and such a
+///         scale_b, are not copied.
 ///     stream: A stream of PyTorch or CuPy or a handle. Without it, the current stream of `a`'s framework.
 ///
-/// Types are float32, bfloat16 and float16 into one another, float64 into float64, and int8 into int32.
+/// Types are float32, bfloat16 and float16 into one another, float8_e4m3fn into these (without `dtype`, bfloat16),
+/// float64 into float64, and int8 into int32.
 ///
 /// Returns:
 ///     `out`.
@@ -33,7 +37,7 @@ use crate::product::{Product, Sizes, type_of_product};
 ///         read-only. Nothing is written.
 #[pyfunction]
 #[pyo3(signature = (a, b, *, out=None, alpha=1.0, beta=None, bias=None, bias_along="columns", residual=None,
-    activation=None, precision=None, dtype=None, stream=None))]
+    activation=None, precision=None, scale_a=None, scale_b=None, dtype=None, stream=None))]
 #[allow(clippy::too_many_arguments, reason = "Python passes them by name")]
 pub fn gemm<'py>(
     py: Python<'py>,
@@ -47,6 +51,8 @@ pub fn gemm<'py>(
     residual: Option<&Bound<'py, PyAny>>,
     activation: Option<&str>,
     precision: Option<&str>,
+    scale_a: Option<&Bound<'py, PyAny>>,
+    scale_b: Option<&Bound<'py, PyAny>>,
     dtype: Option<&Bound<'py, PyAny>>,
     stream: Option<&Bound<'py, PyAny>>,
 ) -> Result<Bound<'py, PyAny>> {
@@ -60,6 +66,7 @@ pub fn gemm<'py>(
         None => None,
     };
     let bias = read_bias(&mut call, bias, bias_along)?;
+    let scales = read_scales(&mut call, scale_a, scale_b)?;
     let out = match out {
         Some(out) => out.clone(),
         None => {
@@ -78,6 +85,7 @@ pub fn gemm<'py>(
         beta,
         bias: bias.as_ref().map(|(bias, along)| (&**bias, *along)),
         residual: residual.as_deref(),
+        scales: scales.as_ref().map(|[of_a, of_b]| [&**of_a, &**of_b]),
         follows,
         precision: options::precision("gemm", precision)?,
         sizes: Sizes::None,
@@ -141,6 +149,7 @@ pub fn gemm_batched<'py>(
         beta,
         bias: bias.as_ref().map(|(bias, along)| (&**bias, *along)),
         residual: None,
+        scales: None,
         follows,
         precision: options::precision("gemm_batched", precision)?,
         sizes: Sizes::None,
@@ -196,6 +205,22 @@ fn read_bias<'py>(
     match bias {
         Some(bias) => Ok(Some((call.read("bias", bias)?, along(bias_along)?))),
         None => Ok(None),
+    }
+}
+
+/// Reads the arguments `scale_a` and `scale_b`.
+fn read_scales<'py>(
+    call: &mut Call<'py>,
+    scale_a: Option<&Bound<'py, PyAny>>,
+    scale_b: Option<&Bound<'py, PyAny>>,
+) -> Result<Option<[Argument; 2]>> {
+    match (scale_a, scale_b) {
+        (None, None) => Ok(None),
+        (Some(of_a), Some(of_b)) => Ok(Some([
+            call.read("scale_a", of_a)?,
+            call.read("scale_b", of_b)?,
+        ])),
+        _ => wrong_value("gemm: one of scale_a and scale_b was given; give both".to_string()),
     }
 }
 

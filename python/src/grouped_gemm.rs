@@ -89,6 +89,7 @@ pub fn grouped_gemm<'py>(
         beta,
         bias: None,
         residual: None,
+        scales: None,
         follows,
         precision: options::precision(NAME, precision)?,
         sizes: match ends {

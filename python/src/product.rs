@@ -1,8 +1,8 @@
 //! Products of matrices, of batches and of groups: from arrays to the library's [`Gemm`].
 
 use cutlet::{
-    Bias, BiasAlong, DeviceData, Element, Gemm, GroupEnds, GroupRows, IntTuple, Layout, Matrix,
-    Operand, Precision, Stream, Tensor, bf16, f16,
+    Bias, BiasAlong, DeviceData, Element, F8E4M3, Gemm, GroupEnds, GroupRows, IntTuple, Layout,
+    Matrix, Operand, Precision, Stream, Tensor, bf16, f16,
 };
 use cutlet_host::Scratch;
 
@@ -22,6 +22,8 @@ pub struct Product<'a> {
     pub beta: Option<f64>,
     pub bias: Option<(&'a Array, BiasAlong)>,
     pub residual: Option<&'a Array>,
+    /// Scales of blocks of A and B.
+    pub scales: Option<[&'a Array; 2]>,
     pub follows: Follows,
     pub precision: Precision,
     pub sizes: Sizes<'a>,
@@ -45,12 +47,14 @@ struct Matrices {
     b: Shaped,
     c: Shaped,
     residual: Option<Shaped>,
+    scales: Option<[Shaped; 2]>,
 }
 
 /// The element type of a product's C if none is asked for.
 pub fn type_of_product(of_a: DataType) -> DataType {
     match of_a {
         DataType::I8 => DataType::I32,
+        DataType::F8E4M3 => DataType::Bf16,
         other => other,
     }
 }
@@ -58,7 +62,7 @@ pub fn type_of_product(of_a: DataType) -> DataType {
 /// Calls a function with the types of A and B, and of C.
 macro_rules! for_types {
     ($operation:expr, $a:expr, $c:expr, $function:ident($($argument:expr),*)) => {{
-        use $crate::data_type::DataType::{Bf16, F16, F32, F64, I8, I32};
+        use $crate::data_type::DataType::{Bf16, F8E4M3, F16, F32, F64, I8, I32};
         match ($a, $c) {
             (F32, F32) => $function::<f32, f32>($($argument),*),
             (F32, Bf16) => $function::<f32, cutlet::bf16>($($argument),*),
@@ -69,6 +73,9 @@ macro_rules! for_types {
             (F16, F16) => $function::<cutlet::f16, cutlet::f16>($($argument),*),
             (F16, Bf16) => $function::<cutlet::f16, cutlet::bf16>($($argument),*),
             (F16, F32) => $function::<cutlet::f16, f32>($($argument),*),
+            (F8E4M3, Bf16) => $function::<cutlet::F8E4M3, cutlet::bf16>($($argument),*),
+            (F8E4M3, F16) => $function::<cutlet::F8E4M3, cutlet::f16>($($argument),*),
+            (F8E4M3, F32) => $function::<cutlet::F8E4M3, f32>($($argument),*),
             (F64, F64) => $function::<f64, f64>($($argument),*),
             (I8, I32) => $function::<i8, i32>($($argument),*),
             (a, c) => $crate::product::no_product($operation, a, c),
@@ -81,7 +88,7 @@ pub(crate) use for_types;
 pub fn no_product<T>(operation: &str, a: DataType, c: DataType) -> Result<T> {
     wrong_type(format!(
         "{operation}: a is {} and out is {}; there are products of float32, bfloat16 and float16 into one another, of \
-         float64 into float64, and of int8 into int32",
+         float8_e4m3fn into these, of float64 into float64, and of int8 into int32",
         a.name(),
         c.name()
     ))
@@ -114,6 +121,30 @@ impl Number for i32 {
                 "{operation}: {name} is {number}, and factors of int8 products are integers of 32 bits"
             )),
         }
+    }
+}
+
+/// An element type of A and B, and whether blocks of it have scales.
+trait Scaling: Operand {
+    /// The description with the scales of A and B. Of other types, the caller has refused them.
+    fn scaled<'a, D: DeviceData>(
+        gemm: Gemm<'a, Self, D>,
+        _scales: [Matrix<'a, f32>; 2],
+    ) -> Gemm<'a, Self, D> {
+        gemm
+    }
+}
+impl Scaling for f32 {}
+impl Scaling for bf16 {}
+impl Scaling for f16 {}
+impl Scaling for f64 {}
+impl Scaling for i8 {}
+impl Scaling for F8E4M3 {
+    fn scaled<'a, D: DeviceData>(
+        gemm: Gemm<'a, Self, D>,
+        [of_a, of_b]: [Matrix<'a, f32>; 2],
+    ) -> Gemm<'a, Self, D> {
+        gemm.block_scales(of_a, of_b)
     }
 }
 
@@ -166,6 +197,13 @@ impl Product<'_> {
                 }
                 None => None,
             },
+            scales: match self.scales {
+                Some([of_a, of_b]) => Some([
+                    self.expect_scales(operation, of_a)?,
+                    self.expect_scales(operation, of_b)?,
+                ]),
+                None => None,
+            },
         };
         // No tensor has an extent of 0, so that the library does not see such batches.
         if self.is_batched() {
@@ -177,6 +215,19 @@ impl Product<'_> {
             self.c.data_type,
             enqueue(call, self, matrices)
         )
+    }
+
+    /// Returns an error unless these are scales of blocks of A or B.
+    fn expect_scales(&self, operation: &str, scales: &Array) -> Result<Shaped> {
+        if self.a.data_type != DataType::F8E4M3 {
+            return wrong_type(format!(
+                "{operation}: a is {}, and scale_a and scale_b were given; they are for float8_e4m3fn",
+                self.a.data_type.name()
+            ));
+        }
+        scales.expect_type(operation, DataType::F32)?;
+        scales.expect_rank(operation, 2)?;
+        scales.matrix(operation)
     }
 
     /// Whether there are several products.
@@ -244,7 +295,7 @@ impl Product<'_> {
 
 fn enqueue<T, D>(call: &Call<'_>, product: &Product<'_>, matrices: Matrices) -> Result<()>
 where
-    T: Element<D> + Operand<Factor: Number>,
+    T: Element<D> + Operand<Factor: Number> + Scaling,
     D: Gating,
 {
     let operation = call.operation;
@@ -323,13 +374,19 @@ impl<T: DeviceData> Zeros<T> {
 }
 
 /// The library's description, without factors and without what follows.
-fn described<'a, T: Element<D>, D: DeviceData>(
+fn described<'a, T: Element<D> + Scaling, D: DeviceData>(
     product: &'a Product<'_>,
     matrices: Matrices,
     zeros: Option<&'a Zeros<T>>,
     context: &'static Context,
 ) -> cutlet::Result<Gemm<'a, T, D>> {
-    let Matrices { a, b, c, residual } = matrices;
+    let Matrices {
+        a,
+        b,
+        c,
+        residual,
+        scales,
+    } = matrices;
     let batch = |shaped: Shaped, array: &'a Array, count| match zeros {
         Some(zeros) => zeros.batch([shaped.rows.max(1), shaped.columns.max(1)], count),
         None => shaped.batch_of::<T>(array, count, context),
@@ -365,6 +422,13 @@ fn described<'a, T: Element<D>, D: DeviceData>(
     }
     if let (Some(array), Some(residual)) = (product.residual, residual) {
         gemm = gemm.residual(residual.of::<D>(array, context)?);
+    }
+    if let (Some([of_a, of_b]), Some([shape_a, shape_b])) = (product.scales, scales) {
+        let scales = [
+            shape_a.of::<f32>(of_a, context)?,
+            shape_b.of::<f32>(of_b, context)?,
+        ];
+        gemm = T::scaled(gemm, scales);
     }
     Ok(match product.sizes {
         Sizes::None => gemm,

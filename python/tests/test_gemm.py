@@ -53,6 +53,34 @@ def test_every_order(array, order_of_a, order_of_b, order_of_c):
     numpy.testing.assert_array_equal(out, a @ b)
 
 
+@pytest.mark.parametrize("of_c", ["bfloat16", "float16", "float32"])
+def test_eight_bit_floats(array, of_c):
+    e4m3 = ml_dtypes.float8_e4m3fn
+    a, b = array(9, 40, dtype=e4m3), array(40, 24, dtype=e4m3)
+    c = cutlet.gemm(a, b, dtype=of_c)
+    expected = wide(a) @ wide(b)
+    numpy.testing.assert_allclose(wide(c), expected, rtol=1 / 128)
+    assert cutlet.gemm(a, b, precision="fast-accumulation").dtype == BF16
+
+
+def test_scales_of_blocks():
+    random = numpy.random.default_rng(1)
+    e4m3 = ml_dtypes.float8_e4m3fn
+    m, n, k = 10, 200, 300
+    a, b = (random.uniform(-2, 2, shape).astype(e4m3) for shape in ((m, k), (k, n)))
+    scale_a, scale_b = (random.uniform(1, 2, shape).astype("float32") for shape in ((m, 3), (3, 2)))
+    c = cutlet.gemm(a, b, scale_a=scale_a, scale_b=scale_b, dtype="float32")
+    of_a = numpy.repeat(scale_a, 128, 1)[:, :k]
+    of_b = numpy.repeat(numpy.repeat(scale_b, 128, 0), 128, 1)[:k, :n]
+    numpy.testing.assert_allclose(c, (wide(a) * of_a) @ (wide(b) * of_b), rtol=1e-4, atol=1e-3)
+    with pytest.raises(ValueError, match="give both"):
+        cutlet.gemm(a, b, scale_a=scale_a)
+    with pytest.raises(ValueError, match="10×2"):
+        cutlet.gemm(a, b, scale_a=scale_a[:, :2], scale_b=scale_b)
+    with pytest.raises(TypeError, match="they are for float8_e4m3fn"):
+        cutlet.gemm(wide(a), wide(b), scale_a=scale_a, scale_b=scale_b)
+
+
 def test_parts_of_arrays_are_used_in_place(array):
     a, b, c = array(20, 30), array(30, 40), numpy.full((12, 13), 9, "float32")
     cutlet.gemm(a[3:9, 4:14], b[5:15, 7:15], out=c[2:8, 3:11])

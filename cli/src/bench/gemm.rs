@@ -319,10 +319,12 @@ pub fn dtypes_with_kernels(device: &Device) -> Vec<Dtype> {
 /// Whether cutlet has kernels for these element types on a device.
 fn has_kernels(device: &Device, dtype: Dtype) -> bool {
     let families = cutlet::Gemm::families(device);
+    let (operands, c, _) = key::types(dtype);
+    let (operands, c) = (operands.to_string(), c.to_string());
     let runs = |family: &KernelFamily| {
         family.refusal.is_none()
             && family.is_general
-            && (family.operands, family.c) == dtype.elements()
+            && (family.operands, family.c) == (&operands, &c)
     };
     families.iter().any(runs)
 }

@@ -19,7 +19,7 @@ impl Problem {
             epilogue,
             ..
         } = *self;
-        let (operands, c, precision) = types(dtype)?;
+        let (operands, c, precision) = types(dtype);
         let orders @ [order_a, order_b] = layout.orders();
         let run = |order: Order, rows: usize, columns: usize| match order {
             Order::RowMajor => columns,
@@ -50,21 +50,21 @@ impl Problem {
 }
 
 /// The types of A and B, and of C, and the precision.
-fn types(dtype: Dtype) -> Result<(ElementType, ElementType, Precision), String> {
-    let same = |of: ElementType| Ok((of, of, Precision::Exact));
+pub fn types(dtype: Dtype) -> (ElementType, ElementType, Precision) {
+    let same = |of: ElementType| (of, of, Precision::Exact);
     match dtype {
         Dtype::F32 => same(ElementType::F32),
-        Dtype::Tf32 => Ok((ElementType::F32, ElementType::F32, Precision::Tf32)),
-        Dtype::Tf32x3 => Ok((ElementType::F32, ElementType::F32, Precision::Tf32x3)),
+        Dtype::Tf32 => (ElementType::F32, ElementType::F32, Precision::Tf32),
+        Dtype::Tf32x3 => (ElementType::F32, ElementType::F32, Precision::Tf32x3),
         Dtype::F16 => same(ElementType::F16),
         Dtype::Bf16 => same(ElementType::Bf16),
         Dtype::F64 => same(ElementType::F64),
-        Dtype::I8 => Ok((ElementType::I8, ElementType::I32, Precision::Exact)),
-        Dtype::E4m3 => Ok((ElementType::E4m3, ElementType::Bf16, Precision::Exact)),
-        Dtype::E4m3Fast => Ok((
+        Dtype::I8 => (ElementType::I8, ElementType::I32, Precision::Exact),
+        Dtype::E4m3 => (ElementType::E4m3, ElementType::Bf16, Precision::Exact),
+        Dtype::E4m3Fast => (
             ElementType::E4m3,
             ElementType::Bf16,
             Precision::FastAccumulation,
-        )),
+        ),
     }
 }

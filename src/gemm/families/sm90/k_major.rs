@@ -32,6 +32,9 @@ pub struct E4m3;
 #[derive(Debug)]
 pub struct Tf32;
 
+/// The time of products whose sums are promoted, relative to others.
+const PROMOTION: f64 = 1.15;
+
 /// The orders in which A and B are K-major.
 const K_MAJOR: [Order; 2] = [Order::RowMajor, Order::ColMajor];
 
@@ -144,13 +147,18 @@ fn of_query<Ty: Types>(all: &'static [Instance<Ty>], query: KernelQuery) -> Vec<
     }
 }
 
-/// The plan that is estimated to be the faster one.
+/// The plan that is the faster one. The model does not know what promotion costs.
 fn faster<T: Operand, D: DeviceData>(
-    one: Option<LaunchPlan<T, D>>,
-    other: Option<LaunchPlan<T, D>>,
+    promoted: Option<LaunchPlan<T, D>>,
+    fast: Option<LaunchPlan<T, D>>,
 ) -> Option<LaunchPlan<T, D>> {
-    let both = [one, other].into_iter().flatten();
-    both.min_by(|a, b| a.microseconds.total_cmp(&b.microseconds))
+    match (promoted, fast) {
+        (Some(promoted), Some(fast)) if PROMOTION * promoted.microseconds < fast.microseconds => {
+            Some(promoted)
+        }
+        (promoted, None) => promoted,
+        (_, fast) => fast,
+    }
 }
 
 /// These kernels, if the problem is theirs. With a name, only the kernel of this name.
