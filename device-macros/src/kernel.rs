@@ -59,7 +59,11 @@ fn device_entry(
         .enumerate()
         .map(|(position, argument)| argument.entry_statement(ident, &types[..position]));
     let storage = parameters.storage_statement();
-    let params = vec!["{}:{}"; types.len()].join(",");
+    let params: Vec<String> = arguments
+        .iter()
+        .map(|argument| format!("{}:{{}}:{{}}:{{}}", argument.name()))
+        .collect();
+    let params = params.join(",");
     let line_head = format!("// cutlet-kernel entry={ident} family=");
     let line_tail = format!(
         " maxntid={{}} minnctapersm={{}} cluster={{}} shared={{}} arch={} also={} params={params}",
@@ -93,6 +97,7 @@ fn device_entry(
                 #(
                     const ::core::mem::size_of::<#types>(),
                     const <#types as ::cutlet_device::KernelParam>::ENTRY_ALIGN,
+                    const <#types as ::cutlet_device::KernelParam>::ENTRY_TYPE_CODE,
                 )*
             }
         }

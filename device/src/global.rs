@@ -18,7 +18,7 @@ pub struct Global<T>(*const T, PhantomData<T>);
 pub struct GlobalMut<T>(*mut T, PhantomData<T>);
 
 macro_rules! pointer {
-    ($name:ident, $pointer:ty) => {
+    ($name:ident, $pointer:ty, $code:literal) => {
         impl<T> Clone for $name<T> {
             #[inline(always)]
             fn clone(&self) -> Self {
@@ -47,6 +47,8 @@ macro_rules! pointer {
         #[diagnostic::do_not_recommend]
         unsafe impl<T: DeviceData> DeviceData for $name<T> {
             const CHECK: () = T::CHECK;
+            // Pointers to pointers have no code.
+            const TYPE_CODE: u32 = $code + T::TYPE_CODE * (T::TYPE_CODE < 10_000) as u32;
         }
 
         impl<T: DeviceData> $name<T> {
@@ -110,8 +112,8 @@ macro_rules! pointer {
     };
 }
 
-pointer!(Global, *const T);
-pointer!(GlobalMut, *mut T);
+pointer!(Global, *const T, 10_000);
+pointer!(GlobalMut, *mut T, 20_000);
 
 impl<T: DeviceData> Global<T> {
     /// Reads element `index` if `condition` holds. If not, it reads nothing and returns the default.

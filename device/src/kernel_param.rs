@@ -46,6 +46,10 @@ pub unsafe trait KernelParam: Copy + Send + Sync + 'static {
     /// Whether a kernel may take a copy of it. Evaluating it stops the build if the type's layout is not plain data.
     #[doc(hidden)]
     const MAY_BE_COPIED: bool;
+
+    /// As [`DeviceData::TYPE_CODE`]. 30,000 is data that a kernel takes in place alone: a tensor map.
+    #[doc(hidden)]
+    const ENTRY_TYPE_CODE: u32;
 }
 
 // SAFETY: device data promises the same.
@@ -56,6 +60,7 @@ unsafe impl<T: DeviceData> KernelParam for T {
         let () = T::CHECK;
         !T::IN_PLACE
     };
+    const ENTRY_TYPE_CODE: u32 = if T::IN_PLACE { 30_000 } else { T::TYPE_CODE };
 }
 
 // SAFETY: one byte, which is 0 or 1 on both sides.
@@ -63,6 +68,7 @@ unsafe impl<T: DeviceData> KernelParam for T {
 unsafe impl KernelParam for bool {
     const ENTRY_ALIGN: usize = align_of::<bool>();
     const MAY_BE_COPIED: bool = true;
+    const ENTRY_TYPE_CODE: u32 = 5008;
 }
 
 /// For the macros: stops the build if an argument's type is not plain data. Returns whether a kernel may take a copy of

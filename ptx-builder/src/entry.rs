@@ -8,6 +8,9 @@ use crate::metadata::KernelInfo;
 /// and `cutlet ptx` shows them.
 const SHARED: &str = "// cutlet-shared ";
 
+/// Begins a comment line with names and types of the parameters, from which the Python package knows the kernel.
+const PARAMETERS: &str = "// cutlet-parameters ";
+
 /// The entry's text with the directives that its kernel asks for.
 pub(crate) fn with_bounds(entry: &str, kernel: &KernelInfo) -> Result<String, String> {
     let broken = |what: &str| format!("the entry `{}` {what}", kernel.entry);
@@ -25,7 +28,7 @@ pub(crate) fn with_bounds(entry: &str, kernel: &KernelInfo) -> Result<String, St
         .iter()
         .filter(|param| param.contains(".param"))
         .count();
-    let expected = kernel.param_aligns.len();
+    let expected = kernel.parameters.len();
     if found != expected {
         return Err(broken(&format!(
             "has {found} parameters, but its kernel has {expected} arguments with bytes"
@@ -35,8 +38,8 @@ pub(crate) fn with_bounds(entry: &str, kernel: &KernelInfo) -> Result<String, St
         if index != 0 {
             out.push(',');
         }
-        match kernel.param_aligns.get(index) {
-            Some(align) => out.push_str(&aligned(param, *align)),
+        match kernel.parameters.get(index) {
+            Some(parameter) => out.push_str(&aligned(param, parameter.align)),
             None => out.push_str(param),
         }
     }
@@ -52,6 +55,10 @@ pub(crate) fn with_bounds(entry: &str, kernel: &KernelInfo) -> Result<String, St
     }
     if kernel.shared_bytes != 0 {
         let _ = writeln!(out, "{SHARED}{}", kernel.shared_bytes);
+    }
+    if !kernel.parameters.is_empty() {
+        let parameters: Vec<_> = kernel.parameters.iter().map(ToString::to_string).collect();
+        let _ = writeln!(out, "{PARAMETERS}{}", parameters.join(", "));
     }
     out.push_str(entry[close + 1..].trim_start());
     Ok(out)
@@ -90,7 +97,9 @@ mod tests {
 
     #[test]
     fn bounds_cluster_shared_memory_and_alignment_are_written() {
-        let kernel = kernel("maxntid=384 minnctapersm=1 cluster=2 shared=1024 params=8:8,128:64");
+        let kernel = kernel(
+            "maxntid=384 minnctapersm=1 cluster=2 shared=1024 params=n:8:8:2064,map:128:64:30000",
+        );
         assert_eq!(
             with_bounds(ENTRY, &kernel).unwrap(),
             ".visible .entry mapped(
@@ -101,6 +110,7 @@ mod tests {
 .minnctapersm 1
 .reqnctapercluster 2, 1, 1
 // cutlet-shared 1024
+// cutlet-parameters n: i64, map: TensorMap
 {
 	ret;
 
@@ -110,15 +120,17 @@ mod tests {
 
     #[test]
     fn what_is_not_asked_for_is_not_written() {
-        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 shared=0 params=8:8,128:16");
+        let kernel =
+            kernel("maxntid=32 minnctapersm=0 cluster=1 shared=0 params=n:8:8:2064,:128:16:0");
         let text = with_bounds(ENTRY, &kernel).unwrap();
-        assert!(text.contains(".maxntid 32, 1, 1\n{"), "{text}");
+        let end = ".maxntid 32, 1, 1\n// cutlet-parameters n: i64, _: [u8; 128]\n{";
+        assert!(text.contains(end), "{text}");
         assert!(text.contains(".align 16"), "{text}");
     }
 
     #[test]
     fn the_alignment_of_memory_pointed_to_stays() {
-        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 shared=0 params=8:8");
+        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 shared=0 params=x:8:8:13032");
         let entry = ".visible .entry mapped(\n\t.param .u64 .ptr .align 1 mapped_param_0\n)\n{\n}";
         let text = with_bounds(entry, &kernel).unwrap();
         assert!(
@@ -139,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_parameter_too_few_is_an_error() {
-        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 shared=0 params=8:8");
+        let kernel = kernel("maxntid=32 minnctapersm=0 cluster=1 shared=0 params=x:8:8:13032");
         let error = with_bounds(ENTRY, &kernel).unwrap_err();
         assert!(
             error.contains("has 2 parameters, but its kernel has 1"),

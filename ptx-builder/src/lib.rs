@@ -24,7 +24,7 @@
 //!    text for each module. It shares no setting with the outer build. If a text cannot stand on its
 //!    own, everything is linked into one text.
 //! 3. `#[kernel]` leaves comment lines in the text with what rustc has no attribute for: launch bounds,
-//!    cluster size and alignment of parameters. They are written into the entries.
+//!    cluster size, alignment of parameters, and their names and types. They are written into the entries.
 //! 4. Each family (a module of the crate) gets a PTX module of its own, so that a first launch
 //!    compiles no other family. Its PTX version is the compiler's, or a later one that assembly asks
 //!    for (`// cutlet-isa 8.3`). Kernels with `also = ["f16 for bf16"]` are written a second time with
@@ -68,6 +68,7 @@ mod limits;
 mod metadata;
 mod module;
 mod packed;
+mod parameter;
 mod replacement;
 mod shipped;
 mod sources;

@@ -1,5 +1,6 @@
 //! The comment line that `#[kernel]` leaves in the PTX, with what rustc has no attribute for.
 
+use crate::parameter::Parameter;
 use crate::replacement::Replacement;
 
 /// Begins the line.
@@ -24,8 +25,8 @@ pub(crate) struct KernelInfo {
     pub arch: Option<String>,
     /// The replacements that make other kernels of this one.
     pub also: Vec<Replacement>,
-    /// Alignments of its parameters, in bytes; arguments without bytes have no parameter.
-    pub param_aligns: Vec<u32>,
+    /// Its parameters; arguments without bytes have none.
+    pub parameters: Vec<Parameter>,
 }
 
 impl KernelInfo {
@@ -49,14 +50,12 @@ impl KernelInfo {
                 .ok_or(name)
         };
         let number = |name: &'static str| text(name)?.parse().map_err(|_| name);
-        let mut param_aligns = Vec::new();
-        for param in text("params")?.split(',').filter(|param| !param.is_empty()) {
-            let (size, align) = param.split_once(':').ok_or("params")?;
-            let size: u64 = size.parse().map_err(|_| "params")?;
-            if size != 0 {
-                param_aligns.push(align.parse().map_err(|_| "params")?);
-            }
-        }
+        let parameters = text("params")?
+            .split(',')
+            .filter(|param| !param.is_empty())
+            .map(|param| Parameter::parse(param).ok_or("params"))
+            .filter(|param| param.as_ref().map_or(true, |it| it.bytes != 0))
+            .collect::<Result<_, _>>()?;
         let also = match text("also")? {
             "-" => Vec::new(),
             words => words
@@ -76,7 +75,7 @@ impl KernelInfo {
                 .filter(|arch| *arch != "-")
                 .map(str::to_owned),
             also,
-            param_aligns,
+            parameters,
         })
     }
 
@@ -122,7 +121,7 @@ mod tests {
     use super::*;
 
     const LINE: &str = "// cutlet-kernel entry=gemm family=mine::dense::gemm maxntid=384 \
-        minnctapersm=1 cluster=2 shared=1024 arch=sm_90a also=f16:bf16 params=8:8,0:1,128:64";
+        minnctapersm=1 cluster=2 shared=1024 arch=sm_90a also=f16:bf16 params=c:8:8:24016,:0:1:0,map:128:64:30000";
 
     #[test]
     fn a_line_is_read() {
@@ -133,8 +132,9 @@ mod tests {
         assert_eq!(info.arch.as_deref(), Some("sm_90a"));
         let words: Vec<_> = info.also.iter().map(ToString::to_string).collect();
         assert_eq!(words, ["f16 for bf16"]);
+        let aligns: Vec<_> = info.parameters.iter().map(|it| it.align).collect();
         assert_eq!(
-            info.param_aligns,
+            aligns,
             [8, 64],
             "an argument without bytes has no parameter"
         );
@@ -153,6 +153,9 @@ mod tests {
         let broken = LINE.replace("maxntid=384", "maxntid=many");
         let error = KernelInfo::parse(&broken).unwrap().unwrap_err();
         assert!(error.contains("no valid `maxntid`"), "{error}");
+        let broken = LINE.replace("24016", "7");
+        let error = KernelInfo::parse(&broken).unwrap().unwrap_err();
+        assert!(error.contains("no valid `params`"), "{error}");
     }
 
     #[test]

@@ -144,6 +144,8 @@ fn kernels_are_compiled_anew_after_an_edit_or_for_another_value_and_not_otherwis
     small.build("SMALL_LETTER", "A");
     assert!(small.ptx().contains("65001"), "{}", small.ptx());
     assert!(!small.ptx().contains(".loc"), "{}", small.ptx());
+    let parameters = "\n// cutlet-parameters a: u32, b: u32, sum: *mut u32\n{";
+    assert!(small.ptx().contains(parameters), "{}", small.ptx());
     let said = small.build("SMALL_LETTER", "A");
     assert!(said.contains("Fresh edited"), "{said}");
 

@@ -15,8 +15,10 @@ array([[3., 3., 3., 3.],
 """
 
 from ._cutlet import (
+    Kernel,
     Layout,
     LayoutError,
+    Module,
     __version__,
     check,
     contract,
@@ -26,6 +28,7 @@ from ._cutlet import (
     gemm_batched,
     grouped_gemm,
     install_tuning,
+    load,
     moe,
     permute,
     scatter,
@@ -34,12 +37,16 @@ from ._cutlet import (
     swiglu,
     top_k,
 )
+from ._build_kernels import build_kernels
 from ._doctor import doctor
 from . import layouts
 
 __all__ = [
+    "Kernel",
     "Layout",
     "LayoutError",
+    "Module",
+    "build_kernels",
     "check",
     "contract",
     "doctor",
@@ -50,6 +57,7 @@ __all__ = [
     "grouped_gemm",
     "install_tuning",
     "layouts",
+    "load",
     "moe",
     "permute",
     "scatter",

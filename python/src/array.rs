@@ -213,6 +213,19 @@ impl Array {
         }
     }
 
+    /// The address of the first element.
+    ///
+    /// # Errors
+    /// If it is no multiple of an element's size.
+    pub fn aligned_address(&self, context: &'static Context) -> cutlet::Result<u64> {
+        match self.data_type.size() {
+            1 => Ok(self.memory::<u8>(context)?.address()),
+            2 => Ok(self.memory::<u16>(context)?.address()),
+            4 => Ok(self.memory::<u32>(context)?.address()),
+            _ => Ok(self.memory::<u64>(context)?.address()),
+        }
+    }
+
     /// The memory from the first element to the last.
     pub fn memory<T: DeviceData>(&self, context: &'static Context) -> cutlet::Result<View<'_, T>> {
         assert_eq!(size_of::<T>(), self.data_type.size());

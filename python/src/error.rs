@@ -80,7 +80,8 @@ fn raised(error: Error) -> PyErr {
         )),
         Error::Host(host) => match host {
             HostError::OutOfMemory { .. } => PyMemoryError::new_err(message),
-            HostError::WrongDevice { .. }
+            HostError::BadGrid { .. }
+            | HostError::WrongDevice { .. }
             | HostError::WrongStream { .. }
             | HostError::LengthMismatch { .. }
             | HostError::BadPointer { .. }

@@ -16,6 +16,7 @@ mod layout;
 mod moe;
 mod options;
 mod output;
+mod own_kernels;
 mod permute;
 mod product;
 mod rows;
@@ -48,6 +49,8 @@ mod _cutlet {
     use crate::layout::{Layout, LayoutError, call, evaluate, explain, signatures};
     #[pymodule_export]
     use crate::moe::{moe, top_k};
+    #[pymodule_export]
+    use crate::own_kernels::{Kernel, Module, load};
     #[pymodule_export]
     use crate::permute::permute;
     #[pymodule_export]
