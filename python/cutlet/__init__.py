@@ -17,6 +17,8 @@ array([[3., 3., 3., 3.],
 from ._cutlet import (
     Layout,
     LayoutError,
+    Plan,
+    Tuned,
     __version__,
     check,
     contract,
@@ -27,12 +29,15 @@ from ._cutlet import (
     grouped_gemm,
     install_tuning,
     moe,
+    moe_rows,
     permute,
+    plan_gemm,
     scatter,
     scatter_add,
     silu_mul,
     swiglu,
     top_k,
+    tune,
 )
 from ._doctor import doctor
 from . import layouts
@@ -40,6 +45,8 @@ from . import layouts
 __all__ = [
     "Layout",
     "LayoutError",
+    "Plan",
+    "Tuned",
     "check",
     "contract",
     "doctor",
@@ -51,10 +58,22 @@ __all__ = [
     "install_tuning",
     "layouts",
     "moe",
+    "moe_rows",
     "permute",
+    "plan_gemm",
     "scatter",
     "scatter_add",
     "silu_mul",
     "swiglu",
     "top_k",
+    "tune",
 ]
+
+
+def __getattr__(name):
+    """Imports ``cutlet.nn`` and ``cutlet.torch``, which need PyTorch, when they are used."""
+    if name in ("nn", "torch"):
+        from importlib import import_module
+
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
