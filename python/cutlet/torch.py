@@ -194,7 +194,7 @@ def _fake_grouped_gemm(a, b, ends, activation=None):
 @_operation("grouped_gemm(Tensor a, Tensor b, Tensor ends, str? activation=None) -> Tensor", fake=_fake_grouped_gemm)
 def grouped_gemm(a, b, ends, activation=None):
     """Groups of the rows of a (rows, k), each multiplied with a matrix of b (groups, k, n). Group ``g`` ends at row
-    ``ends[g]``, int32. Rows that are in no group are zero.
+    ``ends[g]``, int32. Rows that are in no group are zero, and hold anything with "swiglu".
 
     The gradient of b is a product for each group, for which the host waits for ``ends``.
     """
