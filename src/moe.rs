@@ -386,6 +386,12 @@ impl MoeRows {
         self.token_of_row.view()
     }
 
+    /// The row of each choice, in the order of the choices, for a kernel that adds rows by itself; −1 for a choice of an
+    /// expert that does not exist.
+    pub fn row_of_choice(&self) -> View<'_, i32> {
+        self.row_of_choice.view()
+    }
+
     /// The number of choices of all tokens, each of which has a row.
     pub fn rows(&self) -> usize {
         self.tokens * self.top_k

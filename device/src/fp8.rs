@@ -27,6 +27,23 @@ macro_rules! float8 {
     };
 }
 
+macro_rules! widens {
+    ($($name:ident)+) => {$(
+        impl From<$name> for f32 {
+            fn from(float: $name) -> f32 {
+                float.to_f32()
+            }
+        }
+
+        impl From<$name> for f64 {
+            fn from(float: $name) -> f64 {
+                float.to_f32().into()
+            }
+        }
+    )+};
+}
+widens!(F8E4M3 F8E5M2);
+
 float8! {
     /// A float with 4 exponent and 3 mantissa bits: up to 448, without infinities.
     F8E4M3

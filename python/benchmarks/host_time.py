@@ -29,11 +29,12 @@ def main():
     a, b, c = (torch.randn(64, 64, device="cuda", dtype=torch.bfloat16) for _ in range(3))
     table, indices = torch.randn(64, 64, device="cuda"), torch.arange(64, device="cuda")
     rows, addend = torch.empty(64, 64, device="cuda"), torch.randn(64, device="cuda", dtype=torch.bfloat16)
-    stream = torch.cuda.current_stream()
+    stream, plan = torch.cuda.current_stream(), cutlet.plan_gemm(a, b, out=c)
     calls = {
         "torch.mm(out=)": lambda: torch.mm(a, b, out=c),
         "cutlet.gemm(out=)": lambda: cutlet.gemm(a, b, out=c),
         "cutlet.gemm(out=, stream=)": lambda: cutlet.gemm(a, b, out=c, stream=stream),
+        "cutlet.plan_gemm's plan(out=)": lambda: plan(a, b, out=c),
         "torch.mm": lambda: torch.mm(a, b),
         "cutlet.gemm": lambda: cutlet.gemm(a, b),
         "torch.addmm": lambda: torch.addmm(addend, a, b),

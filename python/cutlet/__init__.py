@@ -19,6 +19,8 @@ from ._cutlet import (
     Layout,
     LayoutError,
     Module,
+    Plan,
+    Tuned,
     __version__,
     check,
     contract,
@@ -30,12 +32,15 @@ from ._cutlet import (
     install_tuning,
     load,
     moe,
+    moe_rows,
     permute,
+    plan_gemm,
     scatter,
     scatter_add,
     silu_mul,
     swiglu,
     top_k,
+    tune,
 )
 from ._build_kernels import build_kernels
 from ._doctor import doctor
@@ -47,6 +52,8 @@ __all__ = [
     "LayoutError",
     "Module",
     "build_kernels",
+    "Plan",
+    "Tuned",
     "check",
     "contract",
     "doctor",
@@ -59,10 +66,22 @@ __all__ = [
     "layouts",
     "load",
     "moe",
+    "moe_rows",
     "permute",
+    "plan_gemm",
     "scatter",
     "scatter_add",
     "silu_mul",
     "swiglu",
     "top_k",
+    "tune",
 ]
+
+
+def __getattr__(name):
+    """Imports ``cutlet.nn`` and ``cutlet.torch``, which need PyTorch, when they are used."""
+    if name in ("nn", "torch"):
+        from importlib import import_module
+
+        return import_module(f".{name}", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -127,11 +127,73 @@ def moe(
     k: int,
     *,
     normalised: bool = True,
+    precision: Optional[_Precision] = None,
     out: Optional[_A] = None,
     stream: Optional[_Stream] = None,
 ) -> _A: ...
+def moe_rows(choices: _A, experts: int, *, stream: Optional[_Stream] = None) -> Tuple[_A, _A, _A]: ...
+def plan_gemm(
+    a: Any,
+    b: Any,
+    *,
+    out: Optional[Any] = None,
+    alpha: float = 1.0,
+    beta: Optional[float] = None,
+    bias: Optional[Any] = None,
+    bias_along: Literal["columns", "rows"] = "columns",
+    residual: Optional[Any] = None,
+    activation: Optional[_Activation] = None,
+    precision: Optional[_Precision] = None,
+    dtype: Optional[_Dtype] = None,
+    kernel: Optional[str] = None,
+    stream: Optional[_Stream] = None,
+) -> Plan: ...
+def tune(
+    a: Any,
+    b: Any,
+    *,
+    out: Optional[Any] = None,
+    alpha: float = 1.0,
+    beta: Optional[float] = None,
+    bias: Optional[Any] = None,
+    bias_along: Literal["columns", "rows"] = "columns",
+    residual: Optional[Any] = None,
+    activation: Optional[_Activation] = None,
+    precision: Optional[_Precision] = None,
+    dtype: Optional[_Dtype] = None,
+    path: Optional[Union[str, "os.PathLike[str]"]] = None,
+    install: bool = True,
+) -> Tuned: ...
 def install_tuning(path: Union[str, "os.PathLike[str]"]) -> None: ...
 def load(path: Union[str, "os.PathLike[str]"]) -> Module: ...
+
+class Plan:
+    @property
+    def kernel(self) -> Optional[str]: ...
+    def __call__(
+        self,
+        a: _A,
+        b: Any,
+        *,
+        out: Optional[_A] = None,
+        bias: Optional[Any] = None,
+        residual: Optional[Any] = None,
+        stream: Optional[_Stream] = None,
+    ) -> _A: ...
+    def explain(self) -> str: ...
+
+class Tuned:
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def estimated(self) -> str: ...
+    @property
+    def microseconds(self) -> float: ...
+    @property
+    def gain(self) -> float: ...
+    @property
+    def problem(self) -> str: ...
+
 def report() -> str: ...
 
 class Module:

@@ -2,9 +2,9 @@
 
 import torch
 
-from .torch import linear
+from .torch import linear, moe
 
-__all__ = ["Linear", "replace"]
+__all__ = ["Linear", "MoE", "replace"]
 
 _ACTIVATIONS = {
     None: lambda x: x,
@@ -12,6 +12,15 @@ _ACTIVATIONS = {
     "gelu": torch.nn.functional.gelu,
     "silu": torch.nn.functional.silu,
 }
+
+
+def _under_autocast(x, *operands):
+    """``x`` and operands in the type that autocast asks for, if any."""
+    kind = x.device.type
+    if not torch.is_autocast_enabled(kind):
+        return x, *operands
+    dtype = torch.get_autocast_dtype(kind)
+    return tuple(it if it is None else it.to(dtype) for it in (x, *operands))
 
 
 class Linear(torch.nn.Linear):
@@ -31,19 +40,72 @@ class Linear(torch.nn.Linear):
         self.activation = activation
 
     def forward(self, x):
-        operands = (x, self.weight, self.bias)
-        kind = x.device.type
-        if torch.is_autocast_enabled(kind):
-            dtype = torch.get_autocast_dtype(kind)
-            operands = tuple(it if it is None else it.to(dtype) for it in operands)
+        operands = _under_autocast(x, self.weight, self.bias)
         if torch.is_grad_enabled() and any(it is not None and it.requires_grad for it in operands):
             return _ACTIVATIONS[self.activation](linear(*operands))
         return linear(*operands, self.activation)
 
 
+class MoE(torch.nn.Module):
+    """A layer of a mixture of experts: each token goes to ``k`` experts, and each expert is a feed-forward network with
+    SwiGLU, ``down @ (silu(gate @ x) * (up @ x))``. The results are added with the weights of a linear router.
+
+    Parameters, which begin as those of ``torch.nn.Linear``:
+
+    - ``router`` (experts, width)
+    - ``gates_and_ups`` (experts, 2 * inner, width), of which the rows are gates and ups by turns. Weights of other
+      layers are loaded by ``layer.gates_and_ups.copy_(torch.stack([gates, ups], 2).flatten(1, 2))``.
+    - ``down`` (experts, width, inner)
+
+    Arguments:
+        width: Features of a token.
+        inner: Features between the products of an expert.
+        experts: At most 512.
+        k: How many experts a token chooses, at most 32.
+        normalised: Whether a token's weights are the softmax over the chosen logits alone, or else over all.
+
+    >>> layer = MoE(width=16, inner=32, experts=4, k=2)
+    >>> layer(torch.randn(3, 5, 16)).shape
+    torch.Size([3, 5, 16])
+    """
+
+    def __init__(self, width, inner, experts, k, *, normalised=True, device=None, dtype=None):
+        super().__init__()
+        if not 1 <= k <= min(experts, 32) or experts > 512:
+            raise ValueError(
+                f"MoE: {k} of {experts} experts were asked for; let a token choose from 1 to 32 of at most 512"
+            )
+
+        def parameter(*shape):
+            return torch.nn.Parameter(torch.empty(shape, device=device, dtype=dtype))
+
+        self.width, self.inner, self.experts, self.k, self.normalised = width, inner, experts, k, normalised
+        self.router = parameter(experts, width)
+        self.gates_and_ups = parameter(experts, 2 * inner, width)
+        self.down = parameter(experts, width, inner)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        for weights in self.parameters():
+            # As torch.nn.Linear, whose bound depends on the inputs alone.
+            bound = weights.shape[-1] ** -0.5 if weights.shape[-1] else 0.0
+            torch.nn.init.uniform_(weights, -bound, bound)
+
+    def forward(self, tokens):
+        operands = _under_autocast(tokens, self.router, self.gates_and_ups, self.down)
+        return moe(*operands, self.k, self.normalised)
+
+    def extra_repr(self):
+        return (
+            f"width={self.width}, inner={self.inner}, experts={self.experts}, k={self.k}, "
+            f"normalised={self.normalised}"
+        )
+
+
 def replace(model):
     """Makes each ``torch.nn.Linear`` of a model a :class:`Linear`, with the same parameters and hooks. Subclasses stay
-    as they are.
+    as they are, and so do mixtures of experts: PyTorch has no module of them, and models name and order their weights
+    each in its own way. :class:`MoE` says how to load them.
 
     Returns:
         ``model``.

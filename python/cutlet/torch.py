@@ -1,12 +1,13 @@
 """Operations of PyTorch: ``torch.ops.cutlet``.
 
 ``torch.compile``, ``torch.export`` and CUDA graphs take them, as ``torch.library`` knows the shapes of their results.
-``linear``, ``swiglu`` and ``embedding`` have gradients. The functions of ``cutlet`` itself take tensors as well, and
-have neither.
+All have gradients. The functions of ``cutlet`` itself take tensors as well, and have neither.
 
 >>> import torch, cutlet.torch
 >>> y = torch.ops.cutlet.linear(x, weight, bias)
 """
+
+import collections
 
 import torch
 
@@ -14,20 +15,40 @@ from . import _cutlet
 
 __all__ = ["embedding", "grouped_gemm", "linear", "moe", "swiglu"]
 
-_LIBRARY = torch.library.Library("cutlet", "DEF")
+# Hugging Face's `kernels` gives each version of a package a name, by which its operations are told apart.
+_NAMESPACE = __package__.replace(".", "_")
+_LIBRARY = torch.library.Library(_NAMESPACE, "DEF")
+
+
+def _defined(schema, function, key):
+    """Defines an operation, and returns it."""
+    name = schema.split("(")[0]
+    _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
+    _LIBRARY.impl(name, function, key)
+    return getattr(getattr(torch.ops, _NAMESPACE), name)
 
 
 def _operation(schema, fake):
     """Defines an operation that runs on CPUs and GPUs. ``fake`` makes a result of the right shape."""
 
     def define(function):
-        name = schema.split("(")[0]
-        _LIBRARY.define(schema, tags=(torch.Tag.pt2_compliant_tag,))
-        _LIBRARY.impl(name, function, "CompositeExplicitAutograd")
-        torch.library.register_fake(f"cutlet::{name}", fake, lib=_LIBRARY)
-        return getattr(torch.ops.cutlet, name)
+        operation = _defined(schema, function, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"{_NAMESPACE}::{operation.__name__}", fake, lib=_LIBRARY)
+        return operation
 
     return define
+
+
+def _composite(schema):
+    """Defines an operation that is made of others."""
+
+    return lambda function: _defined(schema, function, "CompositeImplicitAutograd")
+
+
+def _differentiable(operation, gradient, keep):
+    """Gives an operation a gradient, for which ``keep`` keeps what it needs."""
+    name = f"{_NAMESPACE}::{operation.__name__}"
+    torch.library.register_autograd(name, gradient, setup_context=keep, lib=_LIBRARY)
 
 
 def _matrix(tensor):
@@ -89,7 +110,7 @@ def _gradient_of_linear(ctx, gradient):
     return of_x, of_weight, of_bias, None
 
 
-torch.library.register_autograd("cutlet::linear", _gradient_of_linear, setup_context=_keep_for_linear, lib=_LIBRARY)
+_differentiable(linear, _gradient_of_linear, _keep_for_linear)
 
 
 def _fake_swiglu(source):
@@ -106,16 +127,19 @@ def _keep_for_swiglu(ctx, inputs, output):
     ctx.save_for_backward(inputs[0])
 
 
-def _gradient_of_swiglu(ctx, gradient):
-    (source,) = ctx.saved_tensors
+def _of_swiglu(source, gradient):
+    """The gradient of the gates and ups."""
     gates, ups = source[..., 0::2], source[..., 1::2]
-    sigmoid = torch.sigmoid(gates)
-    of_gates = gradient * ups * sigmoid * (1 + gates * (1 - sigmoid))
-    of_ups = gradient * gates * sigmoid
+    of_gates = torch.ops.aten.silu_backward(gradient * ups, gates)
+    of_ups = gradient * torch.nn.functional.silu(gates)
     return torch.stack([of_gates, of_ups], -1).reshape(source.shape)
 
 
-torch.library.register_autograd("cutlet::swiglu", _gradient_of_swiglu, setup_context=_keep_for_swiglu, lib=_LIBRARY)
+def _gradient_of_swiglu(ctx, gradient):
+    return _of_swiglu(*ctx.saved_tensors, gradient)
+
+
+_differentiable(swiglu, _gradient_of_swiglu, _keep_for_swiglu)
 
 
 def _fake_embedding(table, indices):
@@ -151,9 +175,15 @@ def _gradient_of_embedding(ctx, gradient):
     return _embedding_gradient(gradient, indices, ctx.rows), None
 
 
-torch.library.register_autograd(
-    "cutlet::embedding", _gradient_of_embedding, setup_context=_keep_for_embedding, lib=_LIBRARY
-)
+_differentiable(embedding, _gradient_of_embedding, _keep_for_embedding)
+
+
+def _matrices(tensor):
+    """The matrices of a tensor of three dimensions as a kernel reads them: as :func:`_matrix`, at equal distances."""
+    (_, rows, columns), (apart, down, across) = tensor.shape, tensor.stride()
+    by_rows = (across == 1 or columns <= 1) and (down >= columns or rows <= 1)
+    by_columns = (down == 1 or rows <= 1) and (across >= rows or columns <= 1)
+    return tensor if apart >= 0 and (by_rows or by_columns) else tensor.contiguous()
 
 
 def _fake_grouped_gemm(a, b, ends, activation=None):
@@ -164,11 +194,60 @@ def _fake_grouped_gemm(a, b, ends, activation=None):
 @_operation("grouped_gemm(Tensor a, Tensor b, Tensor ends, str? activation=None) -> Tensor", fake=_fake_grouped_gemm)
 def grouped_gemm(a, b, ends, activation=None):
     """Groups of the rows of a (rows, k), each multiplied with a matrix of b (groups, k, n). Group ``g`` ends at row
-    ``ends[g]``, int32. Rows that are in no group are zero. It has no gradient.
+    ``ends[g]``, int32. Rows that are in no group are zero, and hold anything with "swiglu".
+
+    The gradient of b is a product for each group, for which the host waits for ``ends``.
     """
     columns = b.shape[2] // 2 if activation == "swiglu" else b.shape[2]
     out = a.new_zeros((a.shape[0], columns))
-    return _cutlet.grouped_gemm(_matrix(a), b, ends=ends, out=out, activation=activation)
+    if a.shape[0] == 0:
+        return out
+    return _cutlet.grouped_gemm(
+        _matrix(a), _matrices(b), ends=ends, out=out, activation=activation, precision=_precision(a.dtype)
+    )
+
+
+def _like_weights(a, gradient, ends, by_columns):
+    """The gradient of the matrices of groups, not yet computed. It lies as they do, so that nothing copies it."""
+    groups, k, n = ends.shape[0], a.shape[1], gradient.shape[1]
+    if by_columns:
+        return a.new_empty((groups, n, k)).transpose(1, 2)
+    return a.new_empty((groups, k, n))
+
+
+@_operation(
+    "grouped_gemm_gradient(Tensor a, Tensor gradient, Tensor ends, bool by_columns) -> Tensor", fake=_like_weights
+)
+def _grouped_gemm_gradient(a, gradient, ends, by_columns):
+    out = _like_weights(a, gradient, ends, by_columns)
+    if out.numel() == 0:
+        return out
+    return _cutlet.grouped_gemm(
+        _matrix(a).t(), _matrix(gradient), ends=ends, out=out, precision=_precision(a.dtype)
+    )
+
+
+def _keep_for_grouped_gemm(ctx, inputs, output):
+    a, b, ends, activation = inputs
+    if activation is not None:
+        raise RuntimeError(
+            f"cutlet::grouped_gemm: activation is {activation}, and a gradient is recorded; apply the activation "
+            "afterwards"
+        )
+    ctx.save_for_backward(a, b, ends)
+
+
+def _gradient_of_grouped_gemm(ctx, gradient):
+    a, b, ends = ctx.saved_tensors
+    of_a = of_b = None
+    if ctx.needs_input_grad[0]:
+        of_a = grouped_gemm(gradient, b.transpose(1, 2), ends)
+    if ctx.needs_input_grad[1]:
+        of_b = _grouped_gemm_gradient(a, gradient, ends, b.stride(1) == 1)
+    return of_a, of_b, None, None
+
+
+_differentiable(grouped_gemm, _gradient_of_grouped_gemm, _keep_for_grouped_gemm)
 
 
 def _fake_moe(tokens, router, gates_and_ups, down, k, normalised=True):
@@ -176,9 +255,152 @@ def _fake_moe(tokens, router, gates_and_ups, down, k, normalised=True):
 
 
 @_operation(
-    "moe(Tensor tokens, Tensor router, Tensor gates_and_ups, Tensor down, int k, bool normalised=True) -> Tensor",
+    "moe_inference(Tensor tokens, Tensor router, Tensor gates_and_ups, Tensor down, int k, bool normalised=True)"
+    " -> Tensor",
     fake=_fake_moe,
 )
+def _moe_inference(tokens, router, gates_and_ups, down, k, normalised=True):
+    return _cutlet.moe(
+        tokens.contiguous(),
+        _matrix(router),
+        _matrices(gates_and_ups),
+        _matrices(down),
+        k,
+        normalised=normalised,
+        precision=_precision(tokens.dtype),
+    )
+
+
+#: What the gradient of a mixture of experts needs besides its operands.
+_Recorded = collections.namedtuple("_Recorded", "logits choices weights token_of_row row_of_choice ends projected")
+
+
+def _fake_moe_recorded(tokens, router, gates_and_ups, down, k, normalised=True):
+    count, experts = _flat(tokens).shape[0], router.shape[0]
+    whole = {"dtype": torch.int32}
+    return (
+        torch.empty_like(tokens, memory_format=torch.contiguous_format),
+        tokens.new_empty((count, experts), dtype=torch.float32),
+        tokens.new_empty((count, k), **whole),
+        tokens.new_empty((count, k), dtype=torch.float32),
+        tokens.new_empty((count * k,), **whole),
+        tokens.new_empty((count, k), **whole),
+        tokens.new_empty((experts,), **whole),
+        tokens.new_empty((count * k, gates_and_ups.shape[1])),
+    )
+
+
+@_operation(
+    "moe_recorded(Tensor tokens, Tensor router, Tensor gates_and_ups, Tensor down, int k, bool normalised=True)"
+    " -> (Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor)",
+    fake=_fake_moe_recorded,
+)
+def _moe_recorded(tokens, router, gates_and_ups, down, k, normalised=True):
+    """The layer's result, and what its gradient needs."""
+    if tokens.numel() == 0:
+        nothing = _fake_moe_recorded(tokens, router, gates_and_ups, down, k, normalised)
+        return tuple(it.zero_() for it in nothing)
+    precision, flat = _precision(tokens.dtype), _flat(tokens).contiguous()
+    logits = _cutlet.gemm(flat, _matrix(router).t(), dtype="float32")
+    choices, weights = _cutlet.top_k(logits, k, normalised=normalised)
+    token_of_row, row_of_choice, ends = _cutlet.moe_rows(choices, router.shape[0])
+    rows = _cutlet.gather(flat, token_of_row, out_of_range="clamp")
+    first, second = _matrices(gates_and_ups).transpose(1, 2), _matrices(down).transpose(1, 2)
+    projected = _cutlet.grouped_gemm(rows, first, ends=ends, precision=precision)
+    results = _cutlet.grouped_gemm(_cutlet.swiglu(projected), second, ends=ends, precision=precision)
+    sums = _cutlet.embedding_bag(results, row_of_choice, weights=weights, out_of_range="clamp")
+    return sums.view(tokens.shape), logits, choices, weights, token_of_row, row_of_choice, ends, projected
+
+
+def _fake_moe_gradient(gradient, tokens, router, gates_and_ups, down, *recorded):
+    operands, needed = (tokens, router, gates_and_ups, down), recorded[-1]
+    return tuple(it.new_empty(it.shape if needs else (0,)) for it, needs in zip(operands, needed))
+
+
+@_operation(
+    "moe_gradient(Tensor gradient, Tensor tokens, Tensor router, Tensor gates_and_ups, Tensor down, Tensor logits,"
+    " Tensor choices, Tensor weights, Tensor token_of_row, Tensor row_of_choice, Tensor ends, Tensor projected,"
+    " bool normalised, bool[] needed) -> (Tensor, Tensor, Tensor, Tensor)",
+    fake=_fake_moe_gradient,
+)
+def _moe_gradient(gradient, tokens, router, gates_and_ups, down, *others):
+    """The gradients of the operands, of which those that are not needed are empty."""
+    of, (normalised, needed) = _Recorded(*others[:-2]), others[-2:]
+    if tokens.numel() == 0:
+        nothing = _fake_moe_gradient(gradient, tokens, router, gates_and_ups, down, needed)
+        return tuple(it.zero_() for it in nothing)
+    flat, gradients = _flat(tokens).contiguous(), [tokens.new_empty((0,)) for _ in range(4)]
+    products = {"ends": of.ends, "precision": _precision(tokens.dtype)}
+    rows_of_choices = of.row_of_choice.flatten().long()
+    weights_of_rows = torch.empty_like(of.weights).view(-1).scatter_(0, rows_of_choices, of.weights.view(-1))
+
+    # An expert's result gets the token's gradient times the expert's weight. The weight is multiplied behind the
+    # product, so that its own gradient needs no result.
+    of_results = _cutlet.gather(_flat(gradient).contiguous(), of.token_of_row, out_of_range="clamp")
+    of_inner = _cutlet.grouped_gemm(of_results, _matrices(down), **products)
+    inner = _cutlet.swiglu(of.projected)
+    # Products of float16 may overflow where their sum does not.
+    shares = of_inner * (inner.float() if inner.dtype == torch.float16 else inner)
+    of_weights = shares.sum(1, dtype=torch.float32)[rows_of_choices].view_as(of.weights)
+    del shares
+    inner.mul_(weights_of_rows.unsqueeze(1))
+    if needed[3]:
+        gradients[3] = _grouped_gemm_gradient(of_results, inner, of.ends, False)
+    of_projected = _of_swiglu(of.projected, of_inner.mul_(weights_of_rows.unsqueeze(1)))
+    if needed[2]:
+        rows = _cutlet.gather(flat, of.token_of_row, out_of_range="clamp")
+        gradients[2] = _grouped_gemm_gradient(of_projected, rows, of.ends, False)
+    of_logits = _of_logits(of, of_weights, normalised).to(tokens.dtype)
+    if needed[1]:
+        gradients[1] = _cutlet.gemm(of_logits.t(), flat)
+    if needed[0]:
+        of_rows = _cutlet.grouped_gemm(of_projected, _matrices(gates_and_ups), **products)
+        of_tokens = _cutlet.embedding_bag(of_rows, of.row_of_choice, out_of_range="clamp")
+        _cutlet.gemm(of_logits, _matrix(router), beta=1.0, out=of_tokens)
+        gradients[0] = of_tokens.view(tokens.shape)
+    return tuple(gradients)
+
+
+def _of_logits(of, of_weights, normalised):
+    """The gradient of a softmax over the chosen logits, or over all."""
+    if normalised:
+        of_chosen = of.weights * (of_weights - (of.weights * of_weights).sum(1, keepdim=True))
+        return torch.zeros_like(of.logits).scatter_(1, of.choices.long(), of_chosen)
+    shares = of.logits.softmax(1)
+    of_shares = torch.zeros_like(of.logits).scatter_(1, of.choices.long(), of_weights)
+    return shares * (of_shares - (shares * of_shares).sum(1, keepdim=True))
+
+
+def _keep_for_moe(ctx, inputs, output):
+    tokens, router, gates_and_ups, down, _, normalised = inputs
+    recorded = output[1:]
+    ctx.mark_non_differentiable(*recorded)
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(tokens, router, gates_and_ups, down, *recorded)
+    ctx.normalised = normalised
+
+
+def _gradient_of_moe(ctx, gradient, *_):
+    if gradient is None:
+        return (None,) * 6
+    needed = list(ctx.needs_input_grad[:4])
+    gradients = _moe_gradient(gradient, *ctx.saved_tensors, ctx.normalised, needed)
+    return *(it if needs else None for it, needs in zip(gradients, needed)), None, None
+
+
+_differentiable(_moe_recorded, _gradient_of_moe, _keep_for_moe)
+
+
+@_composite(
+    "moe(Tensor tokens, Tensor router, Tensor gates_and_ups, Tensor down, int k, bool normalised=True) -> Tensor"
+)
 def moe(tokens, router, gates_and_ups, down, k, normalised=True):
-    """A layer of a mixture of experts, as ``cutlet.moe``. It has no gradient."""
-    return _cutlet.moe(tokens.contiguous(), router, gates_and_ups, down, k, normalised=normalised)
+    """A layer of a mixture of experts, as ``cutlet.moe``.
+
+    Where a gradient is recorded, gates and ups of the chosen experts are kept for it. The gradients of the experts'
+    weights are a product for each expert, for which the host waits to know their rows.
+    """
+    operands = (tokens, router, gates_and_ups, down)
+    if torch.is_grad_enabled() and any(it.requires_grad for it in operands):
+        return _moe_recorded(*operands, k, normalised)[0]
+    return _moe_inference(*operands, k, normalised)

@@ -49,6 +49,29 @@ down = torch.randn(8, 64, 48, device=device, dtype=dtype) / 8
 print(cutlet.moe(tokens, router, gates_and_ups, down, k=2).shape)
 
 # %% [markdown]
+# The same as a module, whose parameters learn.
+
+# %%
+layer = cutlet.nn.MoE(width=64, inner=48, experts=8, k=2, device=device)
+optimiser = torch.optim.AdamW(layer.parameters(), lr=1e-2)
+targets = torch.tanh(tokens.float())
+for step in range(4):
+    loss = (layer(tokens.float()) - targets).square().mean()
+    optimiser.zero_grad()
+    loss.backward()
+    optimiser.step()
+    print(f"step {step}: {loss.item():.3f}")
+
+# %% [markdown]
+# ## A product that runs again and again
+# It is checked once, and says by which kernel it runs.
+
+# %%
+plan = cutlet.plan_gemm(x, weight.t(), bias=bias, activation="gelu", out=y)
+plan(x, weight.t(), bias=bias, out=y)
+print(plan.explain())
+
+# %% [markdown]
 # ## A model
 # `replace` exchanges the linear layers. Gradients are as before.
 

@@ -4,6 +4,7 @@
 mod capsule;
 mod exchange;
 mod interface;
+mod parts;
 
 use cutlet::{
     DeviceData, IntTuple, Layout, Matrix, MatrixMut, Order, Tensor, TensorMut, View, ViewMut,

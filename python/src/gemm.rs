@@ -57,41 +57,90 @@ pub fn gemm<'py>(
     stream: Option<&Bound<'py, PyAny>>,
 ) -> Result<Bound<'py, PyAny>> {
     let mut call = Call::new(py, "gemm", stream);
-    let (from_a, from_b) = (call.read("a", a)?, call.read("b", b)?);
-    from_a.expect_rank("gemm", 2)?;
-    from_b.expect_rank("gemm", 2)?;
-    let follows = options::activation("gemm", activation)?;
-    let residual = match residual {
-        Some(residual) => Some(call.read("residual", residual)?),
-        None => None,
-    };
-    let bias = read_bias(&mut call, bias, bias_along)?;
-    let scales = read_scales(&mut call, scale_a, scale_b)?;
-    let out = match out {
-        Some(out) => out.clone(),
-        None => {
-            beta_needs_out("gemm", beta.filter(|_| residual.is_none()))?;
-            let shape = [from_a.shape()[0], columns(&from_b, follows)];
-            made(&call, a, &from_a, dtype, &shape)?
-        }
-    };
-    let to_c = call.write("out", &out)?;
-    to_c.expect_rank("gemm", 2)?;
-    let product = Product {
-        a: &from_a,
-        b: &from_b,
-        c: &to_c,
+    let asked = Asked {
+        a,
+        b,
+        out,
         alpha,
         beta,
-        bias: bias.as_ref().map(|(bias, along)| (&**bias, *along)),
-        residual: residual.as_deref(),
-        scales: scales.as_ref().map(|[of_a, of_b]| [&**of_a, &**of_b]),
-        follows,
-        precision: options::precision("gemm", precision)?,
-        sizes: Sizes::None,
+        bias,
+        bias_along,
+        residual,
+        activation,
+        precision,
+        scale_a,
+        scale_b,
+        dtype,
     };
-    product.run(&call)?;
-    Ok(out)
+    asked.product(&mut call, |call, product, out| {
+        product.run(call)?;
+        Ok(out.clone())
+    })
+}
+
+/// What a product of two matrices is asked for with.
+pub struct Asked<'a, 'py> {
+    pub a: &'a Bound<'py, PyAny>,
+    pub b: &'a Bound<'py, PyAny>,
+    pub out: Option<&'a Bound<'py, PyAny>>,
+    pub alpha: f64,
+    pub beta: Option<f64>,
+    pub bias: Option<&'a Bound<'py, PyAny>>,
+    pub bias_along: &'a str,
+    pub residual: Option<&'a Bound<'py, PyAny>>,
+    pub activation: Option<&'a str>,
+    pub precision: Option<&'a str>,
+    pub scale_a: Option<&'a Bound<'py, PyAny>>,
+    pub scale_b: Option<&'a Bound<'py, PyAny>>,
+    pub dtype: Option<&'a Bound<'py, PyAny>>,
+}
+
+impl<'py> Asked<'_, 'py> {
+    /// Reads the arrays, makes an output if none was passed, and does something with the product and the output.
+    ///
+    /// # Errors
+    /// If an argument is none that a product has, and those of the work.
+    pub fn product<R>(
+        &self,
+        call: &mut Call<'py>,
+        work: impl FnOnce(&Call<'py>, &Product<'_>, &Bound<'py, PyAny>) -> Result<R>,
+    ) -> Result<R> {
+        let name = call.operation;
+        let (from_a, from_b) = (call.read("a", self.a)?, call.read("b", self.b)?);
+        from_a.expect_rank(name, 2)?;
+        from_b.expect_rank(name, 2)?;
+        let follows = options::activation(name, self.activation)?;
+        let residual = match self.residual {
+            Some(residual) => Some(call.read("residual", residual)?),
+            None => None,
+        };
+        let bias = read_bias(call, self.bias, self.bias_along)?;
+        let scales = read_scales(call, self.scale_a, self.scale_b)?;
+        let out = match self.out {
+            Some(out) => out.clone(),
+            None => {
+                beta_needs_out(name, self.beta.filter(|_| residual.is_none()))?;
+                let shape = [from_a.shape()[0], columns(&from_b, follows)];
+                made(call, self.a, &from_a, self.dtype, &shape)?
+            }
+        };
+        let to_c = call.write("out", &out)?;
+        to_c.expect_rank(name, 2)?;
+        let product = Product {
+            a: &from_a,
+            b: &from_b,
+            c: &to_c,
+            alpha: self.alpha,
+            beta: self.beta,
+            bias: bias.as_ref().map(|(bias, along)| (&**bias, *along)),
+            residual: residual.as_deref(),
+            scales: scales.as_ref().map(|[of_a, of_b]| [&**of_a, &**of_b]),
+            follows,
+            precision: options::precision(name, self.precision)?,
+            sizes: Sizes::None,
+        };
+        work(call, &product, &out)
+    }
 }
 
 /// Products of matrices of a batch: `activation(alpha * a[i] @ b[i] + beta * out[i] + bias)`.

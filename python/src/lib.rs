@@ -18,10 +18,12 @@ mod options;
 mod output;
 mod own_kernels;
 mod permute;
+mod plan;
 mod product;
 mod rows;
 mod stream;
 mod swiglu;
+mod tune;
 mod tuning;
 mod words;
 
@@ -34,6 +36,7 @@ mod _cutlet {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::output::note_package(module)?;
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 
@@ -48,15 +51,19 @@ mod _cutlet {
     #[pymodule_export]
     use crate::layout::{Layout, LayoutError, call, evaluate, explain, signatures};
     #[pymodule_export]
-    use crate::moe::{moe, top_k};
+    use crate::moe::{moe, moe_rows, top_k};
     #[pymodule_export]
     use crate::own_kernels::{Kernel, Module, load};
     #[pymodule_export]
     use crate::permute::permute;
     #[pymodule_export]
+    use crate::plan::{Plan, plan_gemm};
+    #[pymodule_export]
     use crate::rows::{check, embedding_bag, gather, scatter, scatter_add};
     #[pymodule_export]
     use crate::swiglu::{silu_mul, swiglu};
+    #[pymodule_export]
+    use crate::tune::{Tuned, tune};
     #[pymodule_export]
     use crate::tuning::install_tuning;
 }

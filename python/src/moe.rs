@@ -1,8 +1,8 @@
 //! `top_k` and `moe`: the router of a mixture of experts, and a whole layer of it.
 
 use cutlet::{
-    Element, GatedElement, Gemm, Logit, Matrix, MatrixMut, MoeRows, PooledElement, RouterWeights,
-    Stream, View,
+    Element, GatedElement, Gemm, Logit, Matrix, MatrixMut, MoeRows, PooledElement, Precision,
+    RouterWeights, Stream, View,
 };
 use cutlet_host::Scratch;
 use pyo3::prelude::*;
@@ -11,6 +11,7 @@ use crate::array::{Array, Shaped, tuple};
 use crate::call::Call;
 use crate::data_type::DataType;
 use crate::error::{Result, wrong_type, wrong_value};
+use crate::options;
 use crate::rows::for_sums;
 use crate::stream::Context;
 
@@ -117,6 +118,65 @@ fn router_weights(normalised: bool) -> RouterWeights {
     }
 }
 
+/// The rows of a mixture of experts: one for each choice of a token, sorted by expert. The rows of an expert are in the
+/// order of their tokens.
+///
+/// Arguments:
+///     choices: (tokens, k), int32, contiguous: the experts of each token, as `top_k` returns them.
+///     experts: How many experts there are.
+///     stream: As in `gemm`.
+///
+/// Everything stays on the device: nothing waits. With `gather(tokens, token_of_row)`, `grouped_gemm(rows, weights,
+/// ends=ends)` and `embedding_bag(rows, row_of_choice, weights=weights)` it makes layers that `moe` does not have. Of a
+/// choice that is no expert, `row_of_choice` is -1, and `check` reports it.
+///
+/// Returns:
+///     `token_of_row` (tokens * k,), `row_of_choice` (tokens, k), and `ends` (experts,), where the rows of each expert
+///     end, all int32.
+///
+/// Raises:
+///     TypeError, ValueError: Types or shapes do not fit.
+#[pyfunction]
+#[pyo3(signature = (choices, experts, *, stream=None))]
+#[allow(clippy::type_complexity, reason = "a tuple of Python")]
+pub fn moe_rows<'py>(
+    py: Python<'py>,
+    choices: &Bound<'py, PyAny>,
+    experts: usize,
+    stream: Option<&Bound<'py, PyAny>>,
+) -> Result<(Bound<'py, PyAny>, Bound<'py, PyAny>, Bound<'py, PyAny>)> {
+    const NAME: &str = "moe_rows";
+    let mut call = Call::new(py, NAME, stream);
+    let from = call.read("choices", choices)?;
+    from.expect_type(NAME, DataType::I32)?;
+    from.expect_rank(NAME, 2)?;
+    from.expect_contiguous(NAME)?;
+    let (tokens, k) = (from.shape()[0], from.shape()[1]);
+    let token_of_row = call.empty(choices, &[tokens * k], None)?;
+    let row_of_choice = call.empty(choices, &[tokens, k], None)?;
+    let ends = call.empty(choices, &[experts], None)?;
+    let to_tokens = call.write("token_of_row", &token_of_row)?;
+    let to_rows = call.write("row_of_choice", &row_of_choice)?;
+    let to_ends = call.write("ends", &ends)?;
+    let context = call.context();
+    let [from, to_tokens, to_rows, to_ends]: [&Array; 4] = [&from, &to_tokens, &to_rows, &to_ends];
+    call.run_kept(false, |kept| {
+        let stream = &context.stream;
+        kept.moe_rows.with(
+            stream,
+            [tokens, k, experts],
+            || MoeRows::new(stream.device(), tokens, k, experts),
+            |rows| {
+                rows.route(stream, from.memory::<i32>(context)?)?;
+                stream.copy(rows.token_of_row(), to_tokens.memory_mut(context)?)?;
+                stream.copy(rows.row_of_choice(), to_rows.memory_mut(context)?)?;
+                Ok(stream.copy(rows.ends(), to_ends.memory_mut(context)?)?)
+            },
+        )
+    })?;
+    Ok((token_of_row, row_of_choice, ends))
+}
+
 const MOE: &str = "moe";
 
 /// A layer of a mixture of experts: each token goes to `k` experts, which compute `down @ (silu(gate) * up)`.
@@ -128,6 +188,7 @@ const MOE: &str = "moe";
 ///     down: (experts, width, inner).
 ///     k: How many experts a token chooses.
 ///     normalised: As in `top_k`.
+///     precision: As in `gemm`, of the experts' products. The router's are exact.
 ///     out: An array of the shape of `tokens`.
 ///     stream: As in `gemm`.
 ///
@@ -140,7 +201,8 @@ const MOE: &str = "moe";
 /// Raises:
 ///     TypeError, ValueError: Types or shapes do not fit.
 #[pyfunction]
-#[pyo3(signature = (tokens, router, gates_and_ups, down, k, *, normalised=true, out=None, stream=None))]
+#[pyo3(signature = (tokens, router, gates_and_ups, down, k, *, normalised=true, precision=None, out=None,
+    stream=None))]
 #[allow(clippy::too_many_arguments, reason = "Python passes them by name")]
 pub fn moe<'py>(
     py: Python<'py>,
@@ -150,6 +212,7 @@ pub fn moe<'py>(
     down: &Bound<'py, PyAny>,
     k: usize,
     normalised: bool,
+    precision: Option<&str>,
     out: Option<&Bound<'py, PyAny>>,
     stream: Option<&Bound<'py, PyAny>>,
 ) -> Result<Bound<'py, PyAny>> {
@@ -174,6 +237,7 @@ pub fn moe<'py>(
         out: (&to, to.rows(MOE)?),
         top_k: k,
         weights: router_weights(normalised),
+        precision: options::precision(MOE, precision)?,
     };
     for_sums!(MOE, from_tokens, enqueue_layer(&call, &layer))?;
     Ok(out)
@@ -233,6 +297,7 @@ struct Layer<'a> {
     out: (&'a Array, Shaped),
     top_k: usize,
     weights: RouterWeights,
+    precision: Precision,
 }
 
 /// The element types of a layer.
@@ -326,6 +391,7 @@ impl Layer<'_> {
             MatrixMut::row_major(between.view_mut(), choices, inner)?,
         )
         .group_ends(ends)
+        .precision(self.precision)
         .swiglu()
         .run(stream)?;
         let mut results = stream.scratch::<T>(choices * width)?;
@@ -335,6 +401,7 @@ impl Layer<'_> {
             MatrixMut::row_major(results.view_mut(), choices, width)?,
         )
         .group_ends(ends)
+        .precision(self.precision)
         .run(stream)?;
         Ok(results)
     }

@@ -1,5 +1,7 @@
 //! Outputs that a framework makes.
 
+use std::sync::OnceLock;
+
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -7,6 +9,21 @@ use pyo3::types::PyTuple;
 
 use crate::data_type::DataType;
 use crate::error::Result;
+
+/// The package that has the extension module. Hugging Face's `kernels` gives it another name than `cutlet`.
+static PACKAGE: OnceLock<String> = OnceLock::new();
+
+/// Notes the package of the extension module.
+///
+/// # Errors
+/// If the module has no name.
+pub fn note_package(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let name = module.name()?;
+    if let Some((package, _)) = name.to_cow()?.rsplit_once('.') {
+        PACKAGE.get_or_init(|| package.to_string());
+    }
+    Ok(())
+}
 
 /// An array of the framework of `like`, on its device, and of its type unless another one is asked for. Memory of a GPU
 /// belongs to `stream`, or else to the framework's current stream.
@@ -23,7 +40,8 @@ pub fn empty<'py>(
     static EMPTY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let py = like.py();
     let function = EMPTY.get_or_try_init(py, || -> PyResult<Py<PyAny>> {
-        let module = py.import(intern!(py, "cutlet._output"))?;
+        let package = PACKAGE.get().map_or("cutlet", String::as_str);
+        let module = py.import(format!("{package}._output"))?;
         Ok(module.getattr(intern!(py, "empty"))?.unbind())
     })?;
     let shape = PyTuple::new(py, shape)?;

@@ -42,7 +42,7 @@ pub enum Sizes<'a> {
 
 /// The matrices of a product.
 #[derive(Clone, Copy)]
-struct Matrices {
+pub struct Matrices {
     a: Shaped,
     b: Shaped,
     c: Shaped,
@@ -125,7 +125,7 @@ impl Number for i32 {
 }
 
 /// An element type of A and B, and whether blocks of it have scales.
-trait Scaling: Operand {
+pub trait Scaling: Operand {
     /// The description with the scales of A and B. Of other types, the caller has refused them.
     fn scaled<'a, D: DeviceData>(
         gemm: Gemm<'a, Self, D>,
@@ -149,7 +149,7 @@ impl Scaling for F8E4M3 {
 }
 
 /// An element type of C, and whether a product of it can be gated.
-trait Gating: DeviceData {
+pub trait Gating: DeviceData {
     fn gated<'a, T: Operand>(gemm: Gemm<'a, T, Self>) -> Option<Gemm<'a, T, Self>>;
 }
 
@@ -176,7 +176,20 @@ impl Product<'_> {
     /// # Errors
     /// If the arrays do not fit each other, or there are no kernels for them.
     pub fn run(&self, call: &Call<'_>) -> Result<()> {
-        let operation = call.operation;
+        let matrices = self.matrices(call.operation)?;
+        for_types!(
+            call.operation,
+            self.a.data_type,
+            self.c.data_type,
+            enqueue(call, self, matrices)
+        )
+    }
+
+    /// The matrices of the arrays.
+    ///
+    /// # Errors
+    /// If the arrays do not fit each other.
+    pub fn matrices(&self, operation: &'static str) -> Result<Matrices> {
         self.b.expect_type(operation, self.a.data_type)?;
         let of_c = self.bias.map(|(bias, _)| bias).into_iter();
         for array in of_c.chain(self.residual) {
@@ -209,16 +222,11 @@ impl Product<'_> {
         if self.is_batched() {
             self.expect_extents(operation)?;
         }
-        for_types!(
-            operation,
-            self.a.data_type,
-            self.c.data_type,
-            enqueue(call, self, matrices)
-        )
+        Ok(matrices)
     }
 
     /// Returns an error unless these are scales of blocks of A or B.
-    fn expect_scales(&self, operation: &str, scales: &Array) -> Result<Shaped> {
+    fn expect_scales(&self, operation: &'static str, scales: &Array) -> Result<Shaped> {
         if self.a.data_type != DataType::F8E4M3 {
             return wrong_type(format!(
                 "{operation}: a is {}, and scale_a and scale_b were given; they are for float8_e4m3fn",
@@ -293,45 +301,58 @@ impl Product<'_> {
     }
 }
 
-fn enqueue<T, D>(call: &Call<'_>, product: &Product<'_>, matrices: Matrices) -> Result<()>
-where
-    T: Element<D> + Operand<Factor: Number> + Scaling,
-    D: Gating,
-{
-    let operation = call.operation;
-    let alpha = T::Factor::of(operation, "alpha", product.alpha)?;
-    let zero = T::Factor::of(operation, "alpha", 0.0)?;
-    let beta = match product.beta {
-        Some(beta) => Some(T::Factor::of(operation, "beta", beta)?),
-        None => None,
-    };
-    if product.follows == Follows::SwiGlu && !has_gate(product.c.data_type) {
-        return wrong_type(format!(
-            "{operation}: activation is \"swiglu\", and out is {}; it is for float32, bfloat16 and float16",
-            product.c.data_type.name()
-        ));
-    }
+/// An element type of A and B of which there are products into a C of `D`.
+pub trait Multiplied<D: DeviceData>: Element<D> + Operand<Factor: Number> + Scaling {}
+impl<D: DeviceData, T: Element<D> + Operand<Factor: Number> + Scaling> Multiplied<D> for T {}
+
+fn enqueue<T: Multiplied<D>, D: Gating>(
+    call: &Call<'_>,
+    product: &Product<'_>,
+    matrices: Matrices,
+) -> Result<()> {
+    let mut factors = Factors::<T::Factor>::of(call.operation, product)?;
+    let zero = T::Factor::of(call.operation, "alpha", 0.0)?;
     if product.is_batched() && product.is_empty() {
         return Ok(());
     }
     let context = call.context();
     call.run(false, || {
         let zeros = Zeros::<T>::of(product, context)?;
-        let gemm = described::<T, D>(product, matrices, zeros.as_ref(), context)?;
-        // A product without k is 0 by every factor, also by an infinite one.
-        let mut gemm = gemm.alpha(if zeros.is_some() { zero } else { alpha });
-        if let Some(beta) = beta {
-            gemm = gemm.beta(beta);
+        if zeros.is_some() {
+            // A product without k is 0 by every factor, also by an infinite one.
+            factors.alpha = zero;
         }
-        match product.follows {
-            Follows::Nothing => gemm.run(&context.stream),
-            Follows::Activation(activation) => gemm.activation(activation).run(&context.stream),
-            Follows::SwiGlu => match D::gated(gemm) {
-                Some(mut gemm) => gemm.run(&context.stream),
-                None => unreachable!("the type was looked at"),
-            },
-        }
+        described::<T, D>(product, matrices, factors, zeros.as_ref(), context)?.run(&context.stream)
     })
+}
+
+/// The factors of a product.
+#[derive(Clone, Copy)]
+pub struct Factors<F> {
+    alpha: F,
+    beta: Option<F>,
+}
+
+impl<F: Number> Factors<F> {
+    /// The factors in the type of the accumulators.
+    ///
+    /// # Errors
+    /// If the type does not have them, or C has a type of which there is no gated product.
+    pub fn of(operation: &str, product: &Product<'_>) -> Result<Factors<F>> {
+        if product.follows == Follows::SwiGlu && !has_gate(product.c.data_type) {
+            return wrong_type(format!(
+                "{operation}: activation is \"swiglu\", and out is {}; it is for float32, bfloat16 and float16",
+                product.c.data_type.name()
+            ));
+        }
+        Ok(Factors {
+            alpha: F::of(operation, "alpha", product.alpha)?,
+            beta: match product.beta {
+                Some(beta) => Some(F::of(operation, "beta", beta)?),
+                None => None,
+            },
+        })
+    }
 }
 
 fn has_gate(data_type: DataType) -> bool {
@@ -339,7 +360,7 @@ fn has_gate(data_type: DataType) -> bool {
 }
 
 /// Operands of several products whose k is 0, which no tensor has: of k = 1, and zero. The products are the same.
-struct Zeros<T: DeviceData> {
+pub struct Zeros<T: DeviceData> {
     elements: Scratch<'static, T>,
 }
 
@@ -373,10 +394,14 @@ impl<T: DeviceData> Zeros<T> {
     }
 }
 
-/// The library's description, without factors and without what follows.
-fn described<'a, T: Element<D> + Scaling, D: DeviceData>(
+/// The library's description. `zeros` are the operands of several products without k.
+///
+/// # Errors
+/// If memory of the arrays is not the context's, or a matrix does not fit in it.
+pub fn described<'a, T: Multiplied<D>, D: Gating>(
     product: &'a Product<'_>,
     matrices: Matrices,
+    factors: Factors<T::Factor>,
     zeros: Option<&'a Zeros<T>>,
     context: &'static Context,
 ) -> cutlet::Result<Gemm<'a, T, D>> {
@@ -412,7 +437,10 @@ fn described<'a, T: Element<D> + Scaling, D: DeviceData>(
             Gemm::new(a, batch(b, product.b, count)?, to)
         }
     };
-    let mut gemm = gemm.precision(product.precision);
+    let mut gemm = gemm.precision(product.precision).alpha(factors.alpha);
+    if let Some(beta) = factors.beta {
+        gemm = gemm.beta(beta);
+    }
     if let Some((bias, along)) = product.bias {
         let elements = bias.memory::<D>(context)?;
         gemm = gemm.bias(match along {
@@ -430,6 +458,14 @@ fn described<'a, T: Element<D> + Scaling, D: DeviceData>(
         ];
         gemm = T::scaled(gemm, scales);
     }
+    gemm = match product.follows {
+        Follows::Nothing => gemm,
+        Follows::Activation(activation) => gemm.activation(activation),
+        Follows::SwiGlu => match D::gated(gemm) {
+            Some(gemm) => gemm,
+            None => unreachable!("the factors were made for a type with gates"),
+        },
+    };
     Ok(match product.sizes {
         Sizes::None => gemm,
         Sizes::Ends(ends) => gemm.group_ends(GroupEnds::from(ends.memory::<i32>(context)?)),

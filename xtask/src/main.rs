@@ -63,6 +63,7 @@ usage: cargo xtask <task>
                 of bf16's text, runs `arm`, and judges the fit of the choice of a kernel
   python        builds the wheel of the Python package, installs it into a fresh virtual environment and runs its tests
                 there; needs python3 with pip, which fetches maturin, NumPy and pytest
+  python --hub  builds the wheel, and makes the folder in target/python/hub that Hugging Face's `kernels` loads
   arm           runs the tests of the CPU backend and a GEMM on 64-bit Arm, which qemu emulates; installs qemu on Debian
   miri          runs the tests of layouts, and those of the host without kernels, under Miri; needs a nightly toolchain
   tsan          runs the host's tests of several threads under ThreadSanitizer; needs a nightly toolchain
@@ -95,6 +96,7 @@ fn main() -> ExitCode {
         ["book"] => book::run(),
         ["cuda-toolkit"] => cuda_toolkit::run(),
         ["python"] => python::run(),
+        ["python", "--hub"] => python::hub(),
         ["arm"] => arm::run(),
         ["miri"] => sanitizers::miri(),
         ["tsan"] => sanitizers::tsan(),

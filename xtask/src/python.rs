@@ -49,6 +49,19 @@ pub fn check() -> Outcome {
     test(&folder, &wheel)
 }
 
+/// Builds the wheel that users get, and makes the folder of it from which Hugging Face's `kernels` loads the package.
+pub fn hub() -> Outcome {
+    setup::run()?;
+    let folder = target_dir()?.join("python");
+    let wheel = build(&folder, &["--release"])?;
+    process::run(
+        Command::new(interpreter(&folder.join("tools")))
+            .arg(root().join("python/kernel_hub.py"))
+            .arg(wheel)
+            .arg(folder.join("hub")),
+    )
+}
+
 /// Installs a wheel into a fresh virtual environment, and runs the tests there.
 fn test(folder: &Path, wheel: &Path) -> Outcome {
     let environment = folder.join("environment");
