@@ -197,6 +197,18 @@ fn any_c_is_written() {
             check::<bf16>(&stream, case, None);
         }
     }
+    for extents in [[5, 8, 0], [0, 8, 200]] {
+        let factors = [1.0, 2.0];
+        check::<bf16>(
+            &stream,
+            Case {
+                extents,
+                factors,
+                ..PLAIN
+            },
+            None,
+        );
+    }
     let activation = Some(Activation::Relu);
     check::<f16>(
         &stream,

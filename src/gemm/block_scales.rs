@@ -1,10 +1,11 @@
 //! Scales of blocks of A and B, as the caller gives them.
 
+use std::ops::Range;
+
 use cutlet_host::{Stream, View};
 
 use crate::matrix::{addresses, disjoint, in_stream};
 use crate::{Error, Matrix, Result};
-use std::ops::Range;
 
 /// Elements of k, and of B's columns, that have a scale together.
 pub const BLOCK: usize = 128;
