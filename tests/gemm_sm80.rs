@@ -533,7 +533,8 @@ fn promoted_sums_keep_the_error_of_a_k_tile() {
     // The CPU backend adds in f32.
     if stream.device().compute_capability().is_some() {
         let fast = error_of_e4m3(&stream, 16384, Precision::FastAccumulation);
-        assert!(fast > 4.0 * promoted && fast < 0.05, "{fast}, {promoted}");
+        // K is split, so that each sum is shorter.
+        assert!(fast > 1.5 * promoted && fast < 0.05, "{fast}, {promoted}");
     }
 }
 
