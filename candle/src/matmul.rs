@@ -52,15 +52,16 @@ pub fn matmul(a: &Tensor, b: &Tensor) -> Result<Tensor> {
         })
     };
     let (a, b) = (read("the left operand", a)?, read("the right operand", b)?);
-    let precision = precision_of(a.dtype());
+    let precision = precision_of(&a);
     a.apply_op2(&b, Custom(Product { precision }))
 }
 
-/// The precision that candle's settings ask for.
-pub(crate) fn precision_of(dtype: DType) -> Precision {
-    match dtype {
-        DType::F32 if candle_core::cuda::gemm_reduced_precision_f32() => Precision::Tf32,
-        _ => Precision::Exact,
+/// The precision that candle's settings ask for, which are of tensors on GPUs.
+pub(crate) fn precision_of(tensor: &Tensor) -> Precision {
+    let is_f32 = tensor.dtype() == DType::F32 && tensor.device().is_cuda();
+    match is_f32 && candle_core::cuda::gemm_reduced_precision_f32() {
+        true => Precision::Tf32,
+        false => Precision::Exact,
     }
 }
 

@@ -26,7 +26,7 @@ use crate::measure::timer::{Timer, Times};
 use crate::output::{Output, OutputError};
 use crate::progress::ProgressArgs;
 use case::TuneCase;
-use problems::{LeftOut, Problems, shape, suite_of};
+use problems::{Problems, shape, suite_of};
 use report::{Counts, Outcome, ProblemReport, Rates, Report};
 use verdict::{Measured, header, title};
 
@@ -82,7 +82,7 @@ pub fn run(args: &TuneArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         progress: args.progress.beside(output),
         ..Setting::new(&device, args.seed)?
     };
-    say_what_is_tuned(output, &device, &problems)?;
+    say_what_is_tuned(output, &device)?;
     let mut tuner = Tuner {
         timer: Timer::new(&setting)?,
         protocol: Protocol::bursts(args.rounds as usize, setting.on_gpu()),
@@ -93,14 +93,11 @@ pub fn run(args: &TuneArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         true => Some(tuner.measure_rates(&mut tuning, &args.out)?),
         false => None,
     };
-    let measured = match problems.keys.is_empty() {
+    let problems = match problems.keys.is_empty() {
         true => Vec::new(),
         false => tuner.tune(&problems, &mut tuning, &args.out)?,
     };
     setting.progress.end();
-    let left_out = problems.left_out.into_iter();
-    let left_out = left_out.map(|LeftOut { id, why }| ProblemReport::without_key(id, why));
-    let problems: Vec<ProblemReport> = left_out.chain(measured).collect();
     let counts = Counts::of(&problems);
     output.result(&Report {
         device: RanOn::new(&device),
@@ -129,23 +126,17 @@ fn problems(args: &TuneArgs, device: &Device) -> Result<Problems, Box<dyn std::e
         (None, None) => Problems::of_suite(&suite_of(&args.shapes)?, &dtypes)?,
     };
     if problems.keys.is_empty() && !args.device {
-        return Err(nothing_to_tune(&problems).into());
+        let wrong = "nothing is tuned: there is no problem; name shapes, a suite of GEMMs or a file of recorded problems";
+        return Err(wrong.into());
     }
     Ok(problems)
 }
 
-/// Says which device is tuned, and which problems are not.
-fn say_what_is_tuned(
-    output: &Output,
-    device: &Device,
-    problems: &Problems,
-) -> Result<(), OutputError> {
+/// Says which device is tuned.
+fn say_what_is_tuned(output: &Output, device: &Device) -> Result<(), OutputError> {
     output.say(device.describe())?;
     if let Some(warning) = no_figures(device) {
         output.say(warning)?;
-    }
-    for LeftOut { id, why } in &problems.left_out {
-        output.say(format!("{id} is left out: {why}"))?;
     }
     Ok(())
 }
@@ -160,17 +151,6 @@ fn expect_small(problems: &Problems, device: &Device) -> Result<(), NeedsGpu> {
         None => Ok(()),
         Some(key) => Err(NeedsGpu::new(title(key), device)),
     }
-}
-
-/// Why no problem is tuned, and what to name.
-fn nothing_to_tune(problems: &Problems) -> String {
-    let found = match problems.left_out.first() {
-        Some(LeftOut { id, why }) => format!("{id} is left out: {why}"),
-        None => "there is no problem".to_string(),
-    };
-    format!(
-        "nothing is tuned: {found}; name shapes, a suite of GEMMs or a file of recorded problems"
-    )
 }
 
 /// The tuning in a file, or an empty one if there is no file. Refuses a file of another device or version.

@@ -506,7 +506,8 @@ fn results_of_another_schema_are_refused() {
 fn a_suite_may_be_a_file_and_types_without_a_kernel_are_skipped() {
     let out = folder("own");
     let suite = out.join("own.toml");
-    let entry = "about = \"mine\"\n[[gemm]]\nmnk = [[5, 6, 7]]\nlayout = \"tn\"\n";
+    let entry = "about = \"mine\"\n[[gemm]]\nmnk = [[5, 6, 7]]\nlayout = \"tn\"\n[[contract]]\nlabel = \"rows\"\n\
+                 dtypes = [\"e4m3\"]\nnotation = \"ij,kj->ik\"\nextents = { i = 2, j = 3, k = 4 }\n";
     fs::write(&suite, entry).expect("a file is written");
     let output = cutlet(&[
         "bench",

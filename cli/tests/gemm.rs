@@ -301,7 +301,7 @@ fn complaints_about_arguments_are_helpful() {
         ("bench compare", "<OLD> <NEW>"),
         (
             "gemm --dtype bf17",
-            "[possible values: f32, bf16, f16, f64, i8]",
+            "[possible values: f32, bf16, f16, e4m3, f64, i8]",
         ),
         ("gemm --dtype bf17", "; tip: a similar value exists: 'bf16'"),
         ("gemm --M 3", "; `--help` lists all"),

@@ -9,18 +9,10 @@ use crate::bench::gemm::Gemm;
 use crate::bench::suite::{Suite, SuiteError};
 use crate::measure::dtype::Dtype;
 
-/// Problems, each once, and those that are not tuned.
+/// Problems, each once.
 #[derive(Debug, Default)]
 pub struct Problems {
     pub keys: Vec<ProblemKey>,
-    pub left_out: Vec<LeftOut>,
-}
-
-/// A problem that is not tuned.
-#[derive(Debug)]
-pub struct LeftOut {
-    pub id: String,
-    pub why: String,
 }
 
 impl Problems {
@@ -29,13 +21,7 @@ impl Problems {
         let mut problems = Problems::default();
         for entry in &suite.gemm {
             for problem in suite.problems(entry, |entry| Gemm.problems(entry, dtypes))? {
-                match problem.key() {
-                    Ok(key) => problems.add(key),
-                    Err(why) => {
-                        let id = Gemm.row(&problem).id;
-                        problems.left_out.push(LeftOut { id, why });
-                    }
-                }
+                problems.add(problem.key());
             }
         }
         Ok(problems)
@@ -88,12 +74,11 @@ mod tests {
     }
 
     #[test]
-    fn problems_of_a_suite_are_told_from_those_that_are_not_tuned() {
+    fn problems_of_a_suite_are_there_once() {
         let text = "about = \"\"\n[[gemm]]\nmnk = [[1, 2, 3], [1, 2, 3]]\n[[gemm]]\nmnk = [[1, 2, 3]]\nbatch = 2\n";
         let suite = Suite::read("mine", text.to_string()).unwrap();
-        let problems = Problems::of_suite(&suite, &[Dtype::F32, Dtype::E4m3]).unwrap();
+        let problems = Problems::of_suite(&suite, &[Dtype::F32]).unwrap();
         let batches: Vec<usize> = problems.keys.iter().map(|key| key.batch).collect();
         assert_eq!(batches, [1, 2]);
-        assert_eq!(problems.left_out.len(), 3);
     }
 }

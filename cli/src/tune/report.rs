@@ -119,15 +119,6 @@ pub enum Outcome {
 }
 
 impl ProblemReport {
-    /// A problem that no tuning file has.
-    pub fn without_key(problem: String, reason: String) -> ProblemReport {
-        ProblemReport {
-            problem,
-            key: None,
-            outcome: Outcome::LeftOut { reason },
-        }
-    }
-
     /// A problem with a key.
     pub fn of(key: &ProblemKey, outcome: Outcome) -> ProblemReport {
         ProblemReport {

@@ -7,8 +7,8 @@ use super::types::element_bytes;
 use crate::measure::dtype::Dtype;
 
 impl Problem {
-    /// The key of the problem's packed matrices, or why no tuning file has the problem.
-    pub fn key(&self) -> Result<ProblemKey, String> {
+    /// The key of the problem's packed matrices.
+    pub fn key(&self) -> ProblemKey {
         let Problem {
             m,
             n,
@@ -32,7 +32,7 @@ impl Problem {
             run(order_b, k, n) * of_ab,
             n * of_c,
         ];
-        Ok(ProblemKey {
+        ProblemKey {
             operands,
             c,
             precision,
@@ -45,7 +45,7 @@ impl Problem {
             bias: epilogue.bias.then_some(BiasAlong::Columns),
             residual: None,
             activation: epilogue.activation,
-        })
+        }
     }
 }
 
