@@ -103,7 +103,7 @@ impl Linear {
             bias: bias.is_some(),
             residual: residual.is_some() && !records,
             activation: self.activation.filter(|_| !records),
-            precision: self.precision.unwrap_or_else(|| precision_of(x)),
+            precision: self.precision.unwrap_or_else(|| precision_of(&x)),
         };
         if records {
             let sum = match bias {

@@ -48,18 +48,6 @@ impl Dtype {
         }
     }
 
-    /// The element types of A and B, and of C.
-    pub fn elements(self) -> (&'static str, &'static str) {
-        match self {
-            Dtype::F32 | Dtype::Tf32 | Dtype::Tf32x3 => ("f32", "f32"),
-            Dtype::F16 => ("f16", "f16"),
-            Dtype::Bf16 => ("bf16", "bf16"),
-            Dtype::E4m3 | Dtype::E4m3Fast => ("e4m3", "bf16"),
-            Dtype::F64 => ("f64", "f64"),
-            Dtype::I8 => ("i8", "i32"),
-        }
-    }
-
     /// Whether this activation is computed in the type of the accumulators.
     pub fn has(self, activation: Activation) -> bool {
         !matches!(self, Dtype::F64 | Dtype::I8) || activation == Activation::Relu
