@@ -506,12 +506,12 @@ fn results_of_another_schema_are_refused() {
 fn a_suite_may_be_a_file_and_types_without_a_kernel_are_skipped() {
     let out = folder("own");
     let suite = out.join("own.toml");
-    let entry = "about = \"mine\"\n[[gemm]]\nmnk = [[5, 6, 7]]\nlayout = \"tn\"\n[[contract]]\nlabel = \"rows\"\n\
-                 dtypes = [\"e4m3\"]\nnotation = \"ij,kj->ik\"\nextents = { i = 2, j = 3, k = 4 }\n";
+    let entry = "about = \"mine\"\n[[contract]]\nlabel = \"rows\"\nnotation = \"ij,kj->ik\"\n\
+                 extents = { i = 5, j = 6, k = 7 }\n";
     fs::write(&suite, entry).expect("a file is written");
     let output = cutlet(&[
         "bench",
-        "gemm",
+        "contract",
         "--backend",
         "cpu",
         "--suite",
@@ -523,7 +523,7 @@ fn a_suite_may_be_a_file_and_types_without_a_kernel_are_skipped() {
     ]);
     let printed = text_of(&output.stdout);
     assert!(output.status.success(), "{printed}");
-    assert!(printed.contains("5 6 7 tn"), "{printed}");
+    assert!(printed.contains("ij,kj->ik"), "{printed}");
     assert!(printed.contains("1 rows measured, 1 skipped"), "{printed}");
     let results = Results::read(&out);
     let skipped = results.lines.last().expect("lines");
