@@ -76,14 +76,15 @@ const GEMM: &str = "gemm --m 32 --n 64 --k 32 --backend cpu --check --iters 1";
 fn shapes_are_tuned_and_added_to_the_file() {
     let file = path("shapes.tuning");
     let tune = |shapes: &str| {
-        let command = format!("tune --backend cpu --rounds 5 --dtype f32,tf32 --shapes {shapes}");
+        let command =
+            format!("tune --backend cpu --rounds 5 --dtype f32,tf32,e4m3 --shapes {shapes}");
         printed(&cutlet(&format!("{command} --out {}", file.display()), &[]))
     };
     let said = tune("16x32x32");
     for expected in [
         "f32 16x32x32 nt ",
         "f32 16x32x32 nt in tf32 ",
-        "2 problems measured",
+        "3 problems measured",
         " 0 failed",
     ] {
         assert!(said.contains(expected), "no {expected:?} in {said}");

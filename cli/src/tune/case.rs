@@ -7,6 +7,7 @@ use cutlet::{
     BetaKind, Bias, BiasAlong, Buffer, ElementType, Gemm, Layout, Matrix, Order, Precision,
     ProblemKey, Stream, Tensor, TensorMut, layout,
 };
+use cutlet_device::fp8::F8E4M3;
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
@@ -50,6 +51,9 @@ pub fn set_up<'a>(key: &ProblemKey, setting: &'a Setting) -> Result<Result<TuneC
         (Of::F16, Of::F32) => set_up_as::<f16, f32>(key, setting),
         (Of::F16, Of::Bf16) => set_up_as::<f16, bf16>(key, setting),
         (Of::F16, Of::F16) => set_up_as::<f16, f16>(key, setting),
+        (Of::E4m3, Of::F32) => set_up_as::<F8E4M3, f32>(key, setting),
+        (Of::E4m3, Of::Bf16) => set_up_as::<F8E4M3, bf16>(key, setting),
+        (Of::E4m3, Of::F16) => set_up_as::<F8E4M3, f16>(key, setting),
         (Of::F64, Of::F64) => set_up_as::<f64, f64>(key, setting),
         (Of::I8, Of::I32) => set_up_as::<i8, i32>(key, setting),
         (operands, c) => Ok(Err(format!("no kernel multiplies {operands} into {c}"))),
@@ -414,6 +418,7 @@ fn tolerance(key: &ProblemKey) -> f64 {
         ElementType::I8 | ElementType::I32 => Dtype::I8,
     };
     let of_products = match key.precision {
+        Precision::Exact if key.operands == ElementType::E4m3 => Dtype::E4m3,
         Precision::Exact => of_c,
         Precision::Tf32 => Dtype::Tf32,
         Precision::Tf32x3 => Dtype::Tf32x3,
