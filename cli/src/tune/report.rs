@@ -92,8 +92,8 @@ impl Rates {
 pub struct ProblemReport {
     /// The problem in a few words.
     pub problem: String,
-    /// The key in a tuning file; `None` if no file has such problems.
-    pub key: Option<String>,
+    /// The key in a tuning file.
+    pub key: String,
     #[serde(flatten)]
     pub outcome: Outcome,
 }
@@ -119,11 +119,11 @@ pub enum Outcome {
 }
 
 impl ProblemReport {
-    /// A problem with a key.
+    /// What came of the problem of this key.
     pub fn of(key: &ProblemKey, outcome: Outcome) -> ProblemReport {
         ProblemReport {
             problem: title(key),
-            key: Some(key.to_string()),
+            key: key.to_string(),
             outcome,
         }
     }
@@ -149,7 +149,7 @@ mod tests {
     fn problems_are_counted_by_their_ends() {
         let problem = |outcome| ProblemReport {
             problem: String::new(),
-            key: None,
+            key: String::new(),
             outcome,
         };
         let measured = |written| Outcome::Measured {
