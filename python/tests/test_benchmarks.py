@@ -17,7 +17,7 @@ def printed_by(script, *arguments):
 
 
 @pytest.mark.parametrize(
-    "script, ways", [("gemm.py", 6), ("transformer.py", 4), ("moe.py", 2), ("rows.py", 12)]
+    "script, ways", [("gemm.py", 6), ("fp8.py", 4), ("transformer.py", 4), ("moe.py", 2), ("rows.py", 12)]
 )
 def test_against_pytorch(script, ways):
     pytest.importorskip("torch")

@@ -177,6 +177,21 @@ def test_side_streams():
         assert torch.equal(c, expected)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float32])
+def test_eight_bit_floats(dtype):
+    a, b = (torch.randn(lines, 300, device=DEVICE).to(torch.float8_e4m3fn) for lines in (70, 136))
+    expected = a.float() @ b.float().t()
+    c = cutlet.gemm(a, b.t(), dtype=dtype)
+    assert c.dtype == dtype
+    torch.testing.assert_close(c.float(), expected, rtol=1e-2, atol=2e-2)
+    scale_a, scale_b = torch.rand(3, 70, device=DEVICE).t(), torch.rand(2, 3, device=DEVICE).t()
+    of_a = scale_a.repeat_interleave(128, 1)[:, :300]
+    of_b = scale_b.repeat_interleave(128, 0).repeat_interleave(128, 1)[:300, :136]
+    c = cutlet.gemm(a, b.t(), scale_a=scale_a, scale_b=scale_b, dtype=dtype)
+    expected = (a.float() * of_a) @ (b.float().t() * of_b)
+    torch.testing.assert_close(c.float(), expected, rtol=1e-2, atol=2e-2)
+
+
 @on_gpu
 def test_cuda_graphs():
     a, b = integers(64, 32), integers(32, 48)
