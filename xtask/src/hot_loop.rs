@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 
 use cutlet_machine_code::listing::{self, Instruction, Loop};
 
-/// The instruction in machine code that `wgmma` becomes.
-const WGMMA: &str = "HGMMA";
+/// Whether an instruction of machine code is a `wgmma`: of 16-bit floats and tf32, or of 8-bit floats.
+fn is_wgmma(instruction: &Instruction<'_>) -> bool {
+    instruction.is("HGMMA") || instruction.is("QGMMA")
+}
 
 /// A loop that issues `wgmma` and has no other such loop inside.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,14 +32,14 @@ pub struct HotLoop {
 pub fn find(listing: &str) -> Result<BTreeMap<String, Vec<HotLoop>>, String> {
     let mut entries = BTreeMap::new();
     for entry in listing::read(listing) {
-        if entry.code().iter().all(|i| !i.is(WGMMA)) {
+        if !entry.code().iter().any(is_wgmma) {
             continue;
         }
         let loops = entry
-            .innermost(|i| i.is(WGMMA))
+            .innermost(is_wgmma)
             .map_err(|error| format!("{}: {error}", entry.name()))?;
         if loops.is_empty() {
-            return Err(format!("{}: its {WGMMA} is in no loop", entry.name()));
+            return Err(format!("{}: its wgmma is in no loop", entry.name()));
         }
         let loops = loops.iter().map(HotLoop::of).collect();
         entries.insert(entry.name().to_owned(), loops);
@@ -47,7 +49,7 @@ pub fn find(listing: &str) -> Result<BTreeMap<String, Vec<HotLoop>>, String> {
 
 impl HotLoop {
     fn of(found: &Loop<'_, '_>) -> Self {
-        let wgmma = || found.code.iter().filter(|i| i.is(WGMMA));
+        let wgmma = || found.code.iter().filter(|i| is_wgmma(i));
         let last_wgmma = wgmma().map(|i| i.line).max();
         let misplaced =
             |i: &&&Instruction<'_>| i.is("MEMBAR") || (i.is("YIELD") && Some(i.line) < last_wgmma);
@@ -117,7 +119,7 @@ mod tests {
     #[test]
     fn what_is_not_understood_is_said() {
         let error = find(".text.gemm:\n/*0000*/ HGMMA R24 ;\n/*0010*/ EXIT ;\n").unwrap_err();
-        assert_eq!(error, "gemm: its HGMMA is in no loop");
+        assert_eq!(error, "gemm: its wgmma is in no loop");
         let error =
             find(".text.gemm:\n/*0000*/ HGMMA R24 ;\n/*0010*/ BRX R2 -0x40 ;\n").unwrap_err();
         assert_eq!(
