@@ -16,14 +16,15 @@ use cutlet_device::{GlobalMut, instantiate};
 use half::bf16;
 
 #[cfg(not(target_arch = "nvptx64"))]
-use super::instance::{Instance, concat, count};
+use super::instance::{Instance, concat, count, static_cluster};
 #[cfg(all(feature = "hopper", not(target_arch = "nvptx64")))]
 use super::instances::{ANY, clusters};
 use super::instances::{cpu_body, instances_of};
 use super::{ByTma, Config, InOut, OneProduct, PromotedInOut, Sm90, Storage, ToMatrix, gemm};
 use crate::gemm::args::Args;
 use crate::gemm::config::{
-    ClusterShape, Cooperative, DynamicCluster, EpilogueTile, PingPong, Stages, Tile, epilogue_n,
+    Cluster, ClusterShape, Cooperative, DynamicCluster, EpilogueTile, PingPong, Stages, Tile,
+    epilogue_n,
 };
 use crate::gemm::epilogue::Scale;
 
@@ -32,7 +33,7 @@ instances_of! {
     E4M3 of e4m3 to bf16: PromotedInOut<F8E4M3, bf16>, Scale, k 128, compiled if true, also []:
         e4m3_256x128x128_coop = [K, K, K] 256, 128, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>;
         e4m3_128x128x128_coop = [K, K, K] 128, 128, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
-        e4m3_64x128x128_ws = [K, K, K] 64, 128, Stages<8>, DynamicCluster: ANY, Cooperative<1>, cpu_both;
+        e4m3_64x128x128_1x1_ws = [K, K, K] 64, 128, Stages<8>, Cluster<1, 1>, Cooperative<1>, cpu_both;
         e4m3_128x64x128_coop_kkm = [K, K, M] 128, 64, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
         e4m3_64x32x128_ws_kkm = [K, K, M] 64, 32, Stages<16>, DynamicCluster: ANY, Cooperative<1>, cpu_both;
 }
