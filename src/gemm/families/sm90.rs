@@ -648,39 +648,59 @@ fn plan_of<T: Operand, D: DeviceData>(
     LaunchPlan::new(candidate.instance.name(), time, launch)
 }
 
+/// Launches a kernel that writes C itself. False if it needs counters for the fixup and the stream has none: then
+/// nothing is launched.
+fn write_c<Ty: Types<In: Operand<Factor = f32>>>(
+    kernel: &Prepared<Ty, Scale>,
+    stream: &Stream,
+    problem: &mut Problem<'_, Ty::In, Ty::Out>,
+) -> Result<bool> {
+    let counters = match kernel.path() {
+        OutputPath::Fixup => match FixupCounters::of(stream) {
+            None => return Ok(false),
+            counters => counters,
+        },
+        _ => None,
+    };
+    let scale = Scale {
+        alpha: problem.alpha,
+        beta: problem.beta,
+    };
+    let operands = TmaOperand::both(stream, problem)?;
+    let matrices = operands.each_ref().map(TmaOperand::matrix);
+    let c = &mut problem.c;
+    match counters {
+        Some(counters) => kernel.launch_with_fixup(stream, matrices, c, scale, &counters)?,
+        None => kernel.launch(stream, matrices, To::C(c), scale, Workspace::NONE)?,
+    }
+    Ok(true)
+}
+
 /// C by a kernel that fuses nothing, with or without splits.
 struct Plain<T: Element>(Prepared<T, Scale>);
 
 impl<T: Element> Launch<T, T> for Plain<T> {
     fn launch(&self, stream: &Stream, mut problem: Problem<'_, T>) -> Result<()> {
         let Self(kernel) = self;
-        let scale = Scale {
-            alpha: problem.alpha,
-            beta: problem.beta,
-        };
-        let operands = TmaOperand::both(stream, &problem)?;
-        let matrices = operands.each_ref().map(TmaOperand::matrix);
-        match kernel.path() {
-            OutputPath::Direct => {
-                let to = To::C(&mut problem.c);
-                kernel.launch(stream, matrices, to, scale, Workspace::NONE)
-            }
-            OutputPath::Fixup => match FixupCounters::of(stream) {
-                Some(counters) => {
-                    let c = &mut problem.c;
-                    kernel.launch_with_fixup(stream, matrices, c, scale, &counters)
-                }
-                // The plan's stream had counters, and this stream has none.
-                None => match plain(stream, &problem, Named::default())? {
-                    Some(plan) => plan.launch(stream, problem),
-                    None => unreachable!("every problem has a plain kernel"),
-                },
-            },
-            OutputPath::SecondKernel => {
-                let partials = kernel.launch_for_partials(stream, matrices)?;
-                // SAFETY: the epilogue has no operands, and the partials are of C.
-                unsafe { partials.reduce(stream, T::SPLIT_K_REDUCE_PLAIN, scale, &mut problem.c) }
-            }
+        if kernel.path() == OutputPath::SecondKernel {
+            let scale = Scale {
+                alpha: problem.alpha,
+                beta: problem.beta,
+            };
+            let operands = TmaOperand::both(stream, &problem)?;
+            let matrices = operands.each_ref().map(TmaOperand::matrix);
+            let partials = kernel.launch_for_partials(stream, matrices)?;
+            let c = &mut problem.c;
+            // SAFETY: the epilogue has no operands, and the partials are of C.
+            return unsafe { partials.reduce(stream, T::SPLIT_K_REDUCE_PLAIN, scale, c) };
+        }
+        if write_c(kernel, stream, &mut problem)? {
+            return Ok(());
+        }
+        // The plan's stream had counters, and this stream has none.
+        match plain(stream, &problem, Named::default())? {
+            Some(plan) => plan.launch(stream, problem),
+            None => unreachable!("every problem has a plain kernel"),
         }
     }
 }
@@ -711,26 +731,13 @@ struct StoreF32<T: Element>(Prepared<InOut<T, f32>, Scale>);
 impl<T: Element> Launch<T, f32> for StoreF32<T> {
     fn launch(&self, stream: &Stream, mut problem: Problem<'_, T, f32>) -> Result<()> {
         let Self(kernel) = self;
-        let scale = Scale {
-            alpha: problem.alpha,
-            beta: problem.beta,
-        };
-        let operands = TmaOperand::both(stream, &problem)?;
-        let matrices = operands.each_ref().map(TmaOperand::matrix);
-        if kernel.path() != OutputPath::Fixup {
-            let to = To::C(&mut problem.c);
-            return kernel.launch(stream, matrices, to, scale, Workspace::NONE);
+        if write_c(kernel, stream, &mut problem)? {
+            return Ok(());
         }
-        match FixupCounters::of(stream) {
-            Some(counters) => {
-                let c = &mut problem.c;
-                kernel.launch_with_fixup(stream, matrices, c, scale, &counters)
-            }
-            // The plan's stream had counters, and this stream has none.
-            None => match to_f32(stream, &problem, Named::default())? {
-                Some(plan) => plan.launch(stream, problem),
-                None => unreachable!("every problem has a plain kernel"),
-            },
+        // The plan's stream had counters, and this stream has none.
+        match to_f32(stream, &problem, Named::default())? {
+            Some(plan) => plan.launch(stream, problem),
+            None => unreachable!("every problem has a plain kernel"),
         }
     }
 }

@@ -6,7 +6,7 @@ use cutlet_device::DeviceData;
 use cutlet_device::collective::{ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, Splits};
 use cutlet_device::fp8::F8E4M3;
 use cutlet_device::tma::TensorMap;
-use cutlet_host::{Backend, Function, LaunchConfig, Scratch, Stream, TensorMapSpec};
+use cutlet_host::{Backend, Function, LaunchConfig, Stream, TensorMapSpec};
 use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::args::{
     Args, OutputArgs, SchedulerArgs, TableArgs, TmaArgs, raster, read_once,
@@ -29,8 +29,8 @@ use crate::gemm::choice::decomposition::Named;
 use crate::gemm::partials::{Output, Partials};
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Launch, LaunchPlan, has_code};
-use crate::matrix::{Extents, pointer, pointer_mut};
-use crate::{Matrix, MatrixMut, Order, Result, permute};
+use crate::matrix::{pointer, pointer_mut};
+use crate::{Order, Result};
 
 /// The names of the kernels that the device has.
 pub fn names(backend: Backend) -> Vec<&'static str> {
@@ -241,7 +241,10 @@ impl BlockScaled {
         };
         let operands = TmaOperand::both(stream, problem)?;
         let [matrix_a, matrix_b] = operands.each_ref().map(TmaOperand::matrix);
-        let (scales_a, scales_b) = (Scales::of(stream, a)?, Scales::of(stream, b)?);
+        // A k-tile's scales of rows are neighbours.
+        let [scales_a, scales_b] =
+            [a, b].map(|scales| TmaOperand::in_order(stream, scales.in_one_run(), Order::ColMajor));
+        let (scales_a, scales_b) = (scales_a?, scales_b?);
         let traits = &self.instance.traits;
         let [box_a, box_b, _] = traits.boxes;
         let map_a = operand_map(&matrix_a, box_a)?;
@@ -304,53 +307,6 @@ impl BlockScaled {
             },
             groups: GroupArgs::ONE,
             table: TableArgs::NONE,
-        }
-    }
-}
-
-/// Scales as kernels read them: column-major, so that those of a k-tile's rows are neighbours, and of lines at multiples
-/// of 16 bytes.
-enum Scales<'a> {
-    AsTheyAre(Matrix<'a, f32>),
-    Copied {
-        elements: Scratch<'a, f32>,
-        extents: Extents,
-    },
-}
-
-impl<'a> Scales<'a> {
-    /// The scales, or a copy.
-    fn of(stream: &'a Stream, scales: Matrix<'a, f32>) -> Result<Self> {
-        let scales = scales.in_one_run();
-        if scales.order() == Order::ColMajor && scales.starts_runs_at(16) {
-            return Ok(Scales::AsTheyAre(scales));
-        }
-        let (rows, columns) = (scales.rows(), scales.columns());
-        let ld = rows.next_multiple_of(4);
-        let extents = Extents {
-            rows,
-            columns,
-            ld,
-            order: Order::ColMajor,
-        };
-        let mut elements = stream.scratch::<f32>((ld * columns).max(4))?;
-        if rows * columns > 0 {
-            let copy = MatrixMut {
-                view: elements.view_mut(),
-                extents,
-            };
-            permute(stream, scales, copy.in_part())?;
-        }
-        Ok(Scales::Copied { elements, extents })
-    }
-
-    fn matrix(&self) -> Matrix<'_, f32> {
-        match self {
-            Scales::AsTheyAre(matrix) => *matrix,
-            Scales::Copied { elements, extents } => Matrix {
-                view: elements.view(),
-                extents: *extents,
-            },
         }
     }
 }

@@ -10,11 +10,11 @@ use cutlet_kernels::gemm::sm90::k_major_instances::{E4M3, E4M3_FAST, TF32};
 use half::{bf16, f16};
 
 use super::fixup::FixupCounters;
-use super::launch::{Prepared, To, Types, Workspace};
+use super::launch::{Prepared, Types};
 use super::tma_operand::TmaOperand;
 use super::{
     NAME, block_scaled, by_partials_in_f32, by_second_kernel_of, cost_input, fastest,
-    for_partial_output, names, of_orders, plan_of, supports, tma_stores,
+    for_partial_output, names, of_orders, plan_of, supports, tma_stores, write_c,
 };
 use crate::gemm::choice::cost::{CostInput, OutputPath};
 use crate::gemm::choice::decomposition::Named;
@@ -245,33 +245,20 @@ impl<Ty: Types<In: Operand<Factor = f32>, Out: Output<Acc = f32>>> Launch<Ty::In
 {
     fn launch(&self, stream: &Stream, mut problem: Problem<'_, Ty::In, Ty::Out>) -> Result<()> {
         let kernel = &self.prepared;
-        let scale = Scale {
-            alpha: problem.alpha,
-            beta: problem.beta,
-        };
-        let operands = TmaOperand::both(stream, &problem)?;
-        let matrices = operands.each_ref().map(TmaOperand::matrix);
-        match kernel.path() {
-            OutputPath::Direct => {
-                let to = To::C(&mut problem.c);
-                kernel.launch(stream, matrices, to, scale, Workspace::NONE)
-            }
-            OutputPath::Fixup => match FixupCounters::of(stream) {
-                Some(counters) => {
-                    let c = &mut problem.c;
-                    kernel.launch_with_fixup(stream, matrices, c, scale, &counters)
-                }
-                // The plan's stream had counters, and this stream has none.
-                None => match to_own_type(self.all, stream, &problem, Named::default())? {
-                    Some(plan) => plan.launch(stream, problem),
-                    None => unreachable!("the problem had a kernel"),
-                },
-            },
-            OutputPath::SecondKernel => {
-                let partials = kernel.launch_for_partials(stream, matrices)?;
-                // SAFETY: the partials are of the problem's C.
-                unsafe { partials.finish(stream, problem) }
-            }
+        if kernel.path() == OutputPath::SecondKernel {
+            let operands = TmaOperand::both(stream, &problem)?;
+            let matrices = operands.each_ref().map(TmaOperand::matrix);
+            let partials = kernel.launch_for_partials(stream, matrices)?;
+            // SAFETY: the partials are of the problem's C.
+            return unsafe { partials.finish(stream, problem) };
+        }
+        if write_c(kernel, stream, &mut problem)? {
+            return Ok(());
+        }
+        // The plan's stream had counters, and this stream has none.
+        match to_own_type(self.all, stream, &problem, Named::default())? {
+            Some(plan) => plan.launch(stream, problem),
+            None => unreachable!("the problem had a kernel"),
         }
     }
 }

@@ -79,12 +79,18 @@ impl<'a, T: DeviceData> TmaOperand<'a, T> {
                 false => k_major,
             };
             zeros(stream, order)
-        } else if is_read(&operand, k_major) {
-            Ok(TmaOperand::AsItIs(operand))
-        } else if is_16_bit::<T>() {
+        } else if is_16_bit::<T>() && !is_read(&operand, k_major) {
             room(stream, &operand, copying)
         } else {
-            k_major_copy(stream, &operand, k_major)
+            Self::in_order(stream, operand, k_major)
+        }
+    }
+
+    /// The matrix, or a copy in the order `k_major` that TMA can read.
+    pub fn in_order(stream: &'a Stream, matrix: Matrix<'a, T>, k_major: Order) -> Result<Self> {
+        match is_read(&matrix, k_major) {
+            true => Ok(TmaOperand::AsItIs(matrix)),
+            false => k_major_copy(stream, &matrix, k_major),
         }
     }
 
