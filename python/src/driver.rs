@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::CudaContext;
 use cudarc::driver::sys::{
-    self, CUcontext, CUmemorytype, CUpointer_attribute, CUresult, CUstream, CUstreamCaptureMode,
-    CUstreamCaptureStatus, CUuserObject, CUuserObject_flags, CUuserObjectRetain_flags,
+    self, CUcontext, CUmemorytype, CUpointer_attribute, CUresult, CUstream, CUstreamCaptureStatus,
+    CUuserObject, CUuserObject_flags, CUuserObjectRetain_flags,
 };
 use cutlet::{HostError, Stream};
 
@@ -98,32 +98,6 @@ pub fn gpu_of_memory(address: u64) -> Option<i32> {
         return None;
     }
     i32::try_from(ask(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL)?).ok()
-}
-
-/// As long as it lives, this thread may allocate and wait, also while a stream of a framework is captured: frameworks
-/// begin captures in the mode that forbids it.
-pub struct RelaxedCaptureMode {
-    before: CUstreamCaptureMode,
-}
-
-impl RelaxedCaptureMode {
-    /// # Errors
-    /// If the driver does not exchange the mode.
-    pub fn enter() -> Answer<Self> {
-        let mut mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        // SAFETY: the driver reads the new mode, and writes the old one.
-        let code = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) };
-        check("exchanging the capture mode of a thread", code)?;
-        Ok(RelaxedCaptureMode { before: mode })
-    }
-}
-
-impl Drop for RelaxedCaptureMode {
-    fn drop(&mut self) {
-        // The driver refuses modes alone that there are not.
-        // SAFETY: as in `enter`.
-        let _ = unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut self.before) };
-    }
 }
 
 /// The capture of a stream into a graph, which another framework began.

@@ -2,7 +2,7 @@
 
 use cutlet::{EmbeddingBag, Gather, MoeRows, Pooling, Scatter, ScatterAdd, Stream};
 
-use crate::driver::{Capture, Graph, RelaxedCaptureMode};
+use crate::driver::{Capture, Graph};
 use crate::options::Policy;
 
 /// The operations of a stream.
@@ -85,11 +85,7 @@ impl<K: PartialEq, P> Operations<K, P> {
         let at = match kept.iter().position(is_it) {
             Some(at) => at,
             None => {
-                // Operations make memory, and wait for it in a stream of their own.
-                let relaxed = capture.as_ref().map(|_| RelaxedCaptureMode::enter());
-                let relaxed = relaxed.transpose()?;
                 let operation = make()?;
-                drop(relaxed);
                 let graph = capture.map(|it| it.graph()).transpose()?;
                 if graph.is_none() {
                     self.make_room();
