@@ -188,7 +188,7 @@ fn check<T: Element<D> + Operand<Factor = f32> + Number, D: Number>(case: Case) 
         });
     }
     if let (Some(residual), Some(on_residual)) = (&residual, &on_residual) {
-        gemm = gemm.residual(residual.matrix(on_residual));
+        gemm = gemm.source(residual.matrix(on_residual), beta);
     }
     if let Some(activation) = activation {
         gemm = gemm.activation(activation);
@@ -693,7 +693,7 @@ fn without_rows_or_columns_nothing_is_written() {
 }
 
 #[test]
-fn with_beta_of_0_the_residual_is_not_read() {
+fn with_beta_of_0_the_source_is_not_read() {
     let stream = Device::auto().stream().unwrap();
     let a = stream.zeroed::<bf16>(64).unwrap();
     let mut c = stream.filled::<bf16>(64, 0xff).unwrap();
@@ -703,8 +703,7 @@ fn with_beta_of_0_the_residual_is_not_read() {
         Matrix::col_major(&a, 8, 8).unwrap(),
         MatrixMut::row_major(&mut c, 8, 8).unwrap(),
     )
-    .residual(Matrix::row_major(&poison, 8, 8).unwrap())
-    .beta(0.0)
+    .source(Matrix::row_major(&poison, 8, 8).unwrap(), 0.0)
     .run(&stream)
     .unwrap();
     let c = stream.download(&c).unwrap();
@@ -734,7 +733,7 @@ fn operands_that_do_not_fit_are_refused() {
         "{said}"
     );
     let narrow = Matrix::row_major(&elements, 8, 7).unwrap();
-    let said = refusal(&stream, square(&elements, &mut c).residual(narrow));
+    let said = refusal(&stream, square(&elements, &mut c).source(narrow, 1.0));
     assert!(said.contains("the residual is 8×7, and C is 8×8"), "{said}");
 
     let many = Bias::columns(&elements);
@@ -767,25 +766,43 @@ fn operands_that_do_not_fit_are_refused() {
     assert!(said.contains(plain), "{said}");
 }
 
-/// C may begin where an operand ends, but must not overlap one.
 #[test]
-fn a_residual_is_added_once_unless_beta_says_otherwise() {
+fn a_residual_is_added_once_and_beta_is_of_c_or_of_a_source() {
     let stream = Device::auto().stream().unwrap();
-    let ones = stream.upload(&[1.0f32; 64]).unwrap();
-    let of = |beta: Option<f32>| {
-        let mut c = stream.filled::<f32>(64, 0xff).unwrap();
-        let ones = Matrix::row_major(&ones, 8, 8).unwrap();
+    let all_ones = stream.upload(&[1.0f32; 64]).unwrap();
+    type Description<'a> = Gemm<'a, f32>;
+    let product = |of: &dyn for<'a> Fn(Description<'a>, Matrix<'a, f32>) -> Description<'a>| {
+        let mut c = stream.upload(&[5.0f32; 64]).unwrap();
+        let ones = Matrix::row_major(&all_ones, 8, 8).unwrap();
         let to = MatrixMut::row_major(&mut c, 8, 8).unwrap();
-        let mut gemm = Gemm::new(ones, ones, to).residual(ones);
-        if let Some(beta) = beta {
-            gemm = gemm.beta(beta);
-        }
-        gemm.run(&stream).unwrap();
-        stream.download(&c).unwrap()[17]
+        of(Gemm::new(ones, ones, to), ones).run(&stream)?;
+        Ok::<_, Error>(stream.download(&c)?[17])
     };
-    assert_eq!([None, Some(2.0), Some(0.0)].map(of), [9.0, 10.0, 8.0]);
+    assert_eq!(product(&|gemm, ones| gemm.residual(ones)).unwrap(), 9.0);
+    assert_eq!(
+        product(&|gemm, ones| gemm.beta(0.0).residual(ones)).unwrap(),
+        9.0
+    );
+    assert_eq!(product(&|gemm, _| gemm.beta(2.0)).unwrap(), 18.0);
+    for (beta, expected) in [(0.0, 8.0), (1.0, 9.0), (2.0, 10.0)] {
+        assert_eq!(
+            product(&|gemm, ones| gemm.source(ones, beta)).unwrap(),
+            expected
+        );
+    }
+    for refused in [
+        product(&|gemm, ones| gemm.beta(1.0).residual(ones)),
+        product(&|gemm, ones| gemm.residual(ones).source(ones, 2.0)),
+    ] {
+        let said = refused.unwrap_err().to_string();
+        assert!(
+            said.contains("a product with a residual and a beta"),
+            "{said}"
+        );
+    }
 }
 
+/// C may begin where an operand ends, but must not overlap one.
 #[test]
 fn a_c_that_overlaps_an_operand_is_refused() {
     let stream = Device::auto().stream().unwrap();
@@ -800,7 +817,6 @@ fn a_c_that_overlaps_an_operand_is_refused() {
         let c = unsafe { ViewMut::from_raw(device, address + 2 * first as u64, 64) }.unwrap();
         let c = MatrixMut::row_major(c, 8, 8).unwrap();
         Gemm::new(matrix(0), matrix(1), c)
-            .beta(1.0)
             .bias(Bias::columns(bias))
             .residual(matrix(3))
             .run(&stream)

@@ -806,7 +806,6 @@ fn wrong_operands_are_refused() {
     );
     let a = Matrix::row_major(&table, 3, 3).unwrap();
     let scattered = Gemm::new(a, b, MatrixMut::row_major(&mut c, 3, 4).unwrap())
-        .beta(1.0)
         .scatter_c(rows.by(&indices).unwrap())
         .residual(Matrix::row_major(&table, 3, 4).unwrap())
         .run(&stream);

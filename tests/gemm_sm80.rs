@@ -283,7 +283,8 @@ where
         }
         if let (Some(host), Some(elements)) = (&self.residual, &on_residual) {
             let elements = elements.slice(host.offset..)?;
-            gemm = gemm.residual(Matrix::with_ld(elements, m, n, host.order, host.ld)?);
+            let source = Matrix::with_ld(elements, m, n, host.order, host.ld)?;
+            gemm = gemm.source(source, T::Factor::of(beta));
         }
         if let Some(activation) = case.activation {
             gemm = gemm.activation(activation);

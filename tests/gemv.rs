@@ -126,9 +126,8 @@ fn everything_is_fused() {
                 Matrix::col_major(&on_b, k, n).unwrap(),
                 MatrixMut::row_major(&mut on_c, m, n).unwrap(),
             );
-            gemm.beta(3.0)
-                .bias(bias_of)
-                .residual(Matrix::row_major(&on_residual, m, n).unwrap())
+            gemm.bias(bias_of)
+                .source(Matrix::row_major(&on_residual, m, n).unwrap(), 3.0)
                 .activation(Activation::Relu)
                 .instance("gemv_f32_8x4_any")
                 .run(&stream)

@@ -26,9 +26,9 @@ def test_a_plan_is_the_product(array):
 
 def test_what_is_fused_is_part_of_the_plan(array):
     a, b, bias, residual = array(12, 16), array(16, 20), array(20), array(12, 20)
-    options = {"bias": bias, "residual": residual, "activation": "relu", "alpha": 2.0, "beta": 3.0}
+    options = {"bias": bias, "residual": residual, "activation": "relu", "alpha": 2.0}
     plan = cutlet.plan_gemm(a, b, **options)
-    expected = numpy.maximum(2 * (a @ b) + 3 * residual + bias, 0)
+    expected = numpy.maximum(2 * (a @ b) + residual + bias, 0)
     assert (plan(a, b, bias=bias, residual=residual) == expected).all()
     with pytest.raises(ValueError, match="plan: it was made with a bias; pass one"):
         plan(a, b, residual=residual)

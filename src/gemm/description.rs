@@ -23,12 +23,14 @@ use super::tuning_file::problem_key::ProblemKey;
 use crate::batch::{Batch, BatchMut};
 use crate::into_tensor::{IntoTensor, IntoTensorMut, batch, batch_mut, matrix};
 use crate::swiglu::{GatedElement, gate};
-use crate::{Order, Result};
+use crate::{Error, Matrix, Order, Result};
 
-/// A GEMM: `C = activation(alpha·A·B + beta·R + bias)`, where R is a residual, or C as it was.
+/// A GEMM: `C = activation(alpha·A·B + beta·S + bias)`, where the source S is C as it was, or
+/// [another matrix](Self::source). A [residual](Self::residual) is a source that is added once.
 ///
-/// The bias and the residual have C's element type, `D`. The arithmetic is in [`Operand::Factor`], mostly f32, and C is
-/// rounded once. Only [`Activation::Gelu`] is less exact. In f64 and i32, [`Activation::Relu`] is the only activation.
+/// The bias and the source have C's element type, `D`. The arithmetic is in [`Operand::Factor`], mostly
+/// f32, and C is rounded once. Only [`Activation::Gelu`] is less exact. In f64 and i32, [`Activation::Relu`] is the only
+/// activation.
 /// [`precision`](Self::precision) trades the exactness of `f32` products for speed.
 ///
 /// On Hopper's tensor cores, one kernel does all of it if all of this holds, or the same with rows and columns exchanged:
@@ -36,7 +38,7 @@ use crate::{Order, Result};
 /// - A and B are K-major: A row-major, B column-major.
 /// - C has their type and is row-major. Its rows start at multiples of 16 bytes, and have a multiple of 16 bytes.
 /// - A bias for columns starts at a multiple of two elements.
-/// - A residual is row-major. Its rows start at multiples of two elements.
+/// - A residual or a source is row-major. Its rows start at multiples of two elements.
 ///
 /// Otherwise a second kernel applies the epilogue in another pass over C.
 /// The second kernel is also used where it is faster, as for few tiles with a long k. On other GPUs and for other
@@ -69,8 +71,10 @@ pub struct Gemm<'a, T: Operand, D: DeviceData = T> {
     pub(super) alpha: T::Factor,
     /// A, B and C, or why one of the operands is no matrix.
     pub(super) operands: Result<Operands<'a, T, D>, String>,
-    /// As it was set.
-    beta: Option<T::Factor>,
+    /// The factor of the source, or of C as it was.
+    beta: T::Factor,
+    /// What `beta` multiplies instead of C as it was.
+    source: Option<Matrix<'a, D>>,
     pub(super) precision: Precision,
     pub(super) epilogue: EpilogueArgs<'a, D>,
     pub(super) scales: Option<BlockScales<'a>>,
@@ -114,7 +118,8 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
         Gemm {
             alpha: T::Factor::ONE,
             operands,
-            beta: None,
+            beta: T::Factor::ZERO,
+            source: None,
             precision: Precision::Exact,
             epilogue: EpilogueArgs::default(),
             scales: None,
@@ -136,19 +141,46 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
         Gemm { alpha, ..self }
     }
 
-    /// Adds so many times C as it was, or the [`residual`](Self::residual). Unless it is set, it is 1 with a residual, and
-    /// else 0. With 0, C or the residual is not read and may hold anything.
+    /// Adds so many times C as it was, or so many times the [`source`](Self::source). It is 0 unless it is set. With 0,
+    /// C or the source is not read and may hold anything.
     pub fn beta(self, beta: T::Factor) -> Self {
-        let beta = Some(beta);
         Gemm { beta, ..self }
     }
 
-    /// The factor of the residual, or of C as it was.
-    pub(super) fn factor_of_old(&self) -> T::Factor {
-        match (self.beta, self.epilogue.residual) {
-            (Some(beta), _) => beta,
-            (None, Some(_)) => T::Factor::ONE,
-            (None, None) => T::Factor::ZERO,
+    /// Adds `beta` times this matrix: `C = alpha·A·B + beta·source`, where C as it was is not read. It is a
+    /// [`residual`](Self::residual) with a factor, and errors call it the residual. It has C's extents and any order.
+    /// Batches of several products have none.
+    ///
+    /// ```
+    /// use cutlet::{Device, DeviceTensor, Gemm};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let ones = DeviceTensor::upload(&stream, &[1.0f32; 4], [2, 2])?;
+    /// let mut c = DeviceTensor::<f32>::zeroed(&stream, [2, 2])?;
+    /// Gemm::new(&ones, &ones, &mut c).source(&ones, 0.5).run(&stream)?;
+    /// assert_eq!(c.download(&stream)?, [2.5; 4]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn source(mut self, source: impl IntoTensor<'a, Element = D>, beta: T::Factor) -> Self {
+        match matrix(source, "the source") {
+            Ok(source) => self.source = Some(source),
+            Err(found) => self.operands = Err(found),
+        }
+        self.beta(beta)
+    }
+
+    /// What is added to the product, and its factor: the residual once, or `beta` times the source. The matrix is `None`
+    /// where it is C as it was, and where nothing is added.
+    pub(super) fn addend(&self) -> Result<(T::Factor, Option<Matrix<'a, D>>)> {
+        match (self.epilogue.residual, self.beta == T::Factor::ZERO) {
+            (Some(residual), true) => Ok((T::Factor::ONE, Some(residual))),
+            (Some(_), false) => Err(Error::Arithmetic {
+                asked: "a product with a residual and a beta".to_string(),
+                found: "kernels add one matrix; leave `beta` out to add the residual once, or give it to `source` with \
+                        its factor",
+            }),
+            (None, true) => Ok((T::Factor::ZERO, None)),
+            (None, false) => Ok((self.beta, self.source)),
         }
     }
 
@@ -265,8 +297,21 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
         self
     }
 
-    /// Adds this matrix, or [`beta`](Self::beta) times it, instead of `beta` times C as it was. It has C's extents and any
-    /// order. Batches of several products have none.
+    /// Adds this matrix once. It has C's extents and any order. Batches of several products have none.
+    ///
+    /// [`run`](Self::run) fails if there is also a [`beta`](Self::beta) that is not 0, because kernels add one matrix.
+    /// [`source`](Self::source) adds a matrix with a factor.
+    ///
+    /// ```
+    /// use cutlet::{Device, DeviceTensor, Gemm};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let ones = DeviceTensor::upload(&stream, &[1.0f32; 4], [2, 2])?;
+    /// let mut c = DeviceTensor::<f32>::zeroed(&stream, [2, 2])?;
+    /// Gemm::new(&ones, &ones, &mut c).residual(&ones).run(&stream)?;
+    /// assert_eq!(c.download(&stream)?, [3.0; 4]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
     pub fn residual(mut self, residual: impl IntoTensor<'a, Element = D>) -> Self {
         match matrix(residual, "the residual") {
             Ok(residual) => self.epilogue.residual = Some(residual),
@@ -405,9 +450,10 @@ impl<T: Element<D>, D: DeviceData> Gemm<'_, T, D> {
     ///
     /// - The batches have different lengths, or several products have a residual.
     /// - The bias does not have an element for each row or column of C.
-    /// - The residual's extents are not C's, or C overlaps the bias or the residual.
+    /// - The extents of the residual or the source are not C's, or C overlaps the bias, the residual or the source.
     /// - No instance of the name that was asked for solves the problem.
-    /// - [`Error::Arithmetic`](crate::Error::Arithmetic): the element types do not have the precision or the activation.
+    /// - [`Error::Arithmetic`](crate::Error::Arithmetic): the element types do not have the precision or the
+    ///   activation, or there are a residual and a `beta`.
     pub fn run(&mut self, stream: &Stream) -> Result<()> {
         let choice = self.choice;
         let problem = Problem::new(stream, self)?;

@@ -58,6 +58,7 @@ pub type Gate<D> = fn(&Stream, Matrix<'_, D>, MatrixMut<'_, D>) -> Result<()>;
 #[derive(Debug)]
 pub struct EpilogueArgs<'a, D: DeviceData> {
     pub bias: Option<Bias<'a, D>>,
+    /// The residual; in a problem, also a source: what `beta` multiplies instead of C as it was.
     pub residual: Option<Matrix<'a, D>>,
     pub activation: Option<Activation>,
     /// The gate, if the product's columns are interleaved gates and ups. C has half as many columns.

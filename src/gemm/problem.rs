@@ -22,7 +22,7 @@ use crate::batch::BatchModes;
 use crate::matrix::{addresses, alignment, disjoint, in_stream, pointer};
 use crate::{Error, MAX_EXTENT, Matrix, MatrixMut, Order, Result};
 
-/// `C = epilogue(alpha·A·B + beta·R)`, where C is row-major.
+/// `C = epilogue(alpha·A·B + beta·S)`, where C is row-major, and S is C as it was or the epilogue's source.
 #[derive(Debug)]
 pub struct Problem<'a, T: Operand, D: DeviceData = T> {
     pub alpha: T::Factor,
@@ -63,7 +63,11 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         let rows = Rows::of(&gemm.gathered, &gemm.scattered)?;
         check_rows(gemm, &rows)?;
         let groups = Groups::of(gemm)?;
-        let (beta, epilogue) = (gemm.factor_of_old(), gemm.epilogue);
+        let (beta, residual) = gemm.addend()?;
+        let epilogue = EpilogueArgs {
+            residual,
+            ..gemm.epilogue
+        };
         let scales = gemm.scales;
         check_scaled(gemm, &rows, &groups)?;
         let Operands { a, b, c: of_c } = match &mut gemm.operands {
@@ -212,7 +216,8 @@ fn check_rows<T: Operand, D: DeviceData>(gemm: &Gemm<'_, T, D>, rows: &Rows<'_>)
                 .to_string(),
         );
     }
-    if matches!(rows, Rows::OfC(_)) && gemm.epilogue.residual.is_some() {
+    let (beta, added) = gemm.addend()?;
+    if matches!(rows, Rows::OfC(_)) && added.is_some() {
         return refuse(
             "a scattered product has no residual; use the table, and `beta`".to_string(),
         );
@@ -224,9 +229,8 @@ fn check_rows<T: Operand, D: DeviceData>(gemm: &Gemm<'_, T, D>, rows: &Rows<'_>)
             "C is column-major, and {what} have rows; make C row-major"
         ));
     }
-    let is_gate_alone = gemm.epilogue.are_none()
-        && gemm.factor_of_old() == T::Factor::ZERO
-        && !matches!(rows, Rows::OfC(_));
+    let is_gate_alone =
+        gemm.epilogue.are_none() && beta == T::Factor::ZERO && !matches!(rows, Rows::OfC(_));
     match is_gated && !is_gate_alone {
         true => Err(Error::Arithmetic {
             asked: "a gated product with a beta, a bias, a residual, an activation or a table of C"
@@ -398,7 +402,8 @@ impl<'a> Groups<'a> {
             ));
         }
         let is_one = count == 1 && matches!(sizes, Sizes::None);
-        if gemm.epilogue.residual.is_some() && !is_one {
+        let (_, added) = gemm.addend()?;
+        if added.is_some() && !is_one {
             return refuse(format!("{whole} has no residual; use C, and `beta`"));
         }
         if let Sizes::Ends(sizes) | Sizes::Counts(sizes) = sizes

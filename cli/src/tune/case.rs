@@ -211,7 +211,7 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
             Some(BiasAlong::Columns) => gemm.bias(Bias::columns(self.bias.slice(..n)?)),
         };
         if key.residual.is_some() {
-            gemm = gemm.residual(matrix(&self.residual, &self.of_residual, 0)?);
+            gemm = gemm.source(matrix(&self.residual, &self.of_residual, 0)?, self.beta);
         }
         if let Some(activation) = key.activation {
             gemm = gemm.activation(activation);

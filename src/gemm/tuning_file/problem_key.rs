@@ -48,7 +48,8 @@ pub struct ProblemKey {
     /// The largest power of two, at most 128, that each contiguous run of A, of B and of C starts at a multiple of, in
     /// bytes: in all products of a batch.
     pub alignments: [usize; 3],
-    /// The factor of the old C or of the residual.
+    /// The factor of the old C or of the residual, which is 1 unless the residual is a
+    /// [source](crate::Gemm::source).
     pub beta: BetaKind,
     /// What the bias has a number for, if there is a bias.
     pub bias: Option<BiasAlong>,
