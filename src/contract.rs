@@ -15,6 +15,7 @@ use cutlet_layout_core::{Int, Layout};
 use crate::batch::{Batch, BatchMut, Repeats};
 use crate::gemm::{Operands as Batches, OuterMode};
 use crate::matrix::{disjoint, in_stream};
+use crate::recently_used::RecentlyUsed;
 use crate::{
     Element, Gemm, IntoTensor, IntoTensorMut, Matrix, MatrixMut, Operand, Precision, Result,
     Tensor, TensorMut, permute,
@@ -459,23 +460,21 @@ fn offsets(loops: &[Mode], mut nth: usize) -> [usize; 3] {
 struct Lowerings(Mutex<HashMap<Rates, OfTypes>>);
 
 /// Those of the same element types.
-type OfTypes = HashMap<Vec<Mode>, Arc<Lowering>>;
+type OfTypes = RecentlyUsed<Vec<Mode>, Arc<Lowering>, MOST_LOWERINGS>;
 
-/// The most contractions of the same element types that a stream remembers.
+/// The most contractions of the same element types that a stream remembers. When there are more, the one goes whose last
+/// use is the longest ago.
 const MOST_LOWERINGS: usize = 1024;
 
 impl Lowerings {
     fn get(&self, rates: Rates, modes: &[Mode]) -> Option<Arc<Lowering>> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(&rates)?.get(modes).cloned()
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get_mut(&rates)?.get(modes)
     }
 
     fn insert(&self, rates: Rates, modes: &[Mode], lowering: Arc<Lowering>) -> Arc<Lowering> {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_types = known.entry(rates).or_default();
-        if of_types.len() >= MOST_LOWERINGS {
-            of_types.clear();
-        }
         of_types.insert(modes.to_vec(), lowering.clone());
         lowering
     }

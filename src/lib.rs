@@ -34,6 +34,7 @@ mod into_tensor;
 mod matrix;
 mod moe;
 mod permute;
+mod recently_used;
 mod rows;
 mod scatter;
 mod swiglu;

@@ -1,6 +1,5 @@
 //! The plans that a stream keeps. A problem of the shape of an earlier one is launched without another choice.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use cutlet_device::DeviceData;
@@ -11,13 +10,14 @@ use super::problem::{Problem, ProblemShape};
 use super::registry::{Choice, LaunchPlan};
 use super::tuning_file::installed;
 use crate::Result;
+use crate::recently_used::RecentlyUsed;
 
-/// The most plans that a stream keeps for each pair of element types. When there are more, all are dropped: a program
-/// that has so many shapes rarely meets one again.
+/// The most plans that a stream keeps for each pair of element types. When there are more, the plan goes whose last use
+/// is the longest ago.
 const MOST_PLANS: usize = 1024;
 
 /// What a plan depends on, besides its device.
-#[derive(PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 struct Key {
     shape: ProblemShape,
     /// Whether tunings chose.
@@ -27,7 +27,9 @@ struct Key {
 }
 
 /// A stream's plans for these element types.
-struct PlanCache<T: Operand, D: DeviceData>(Mutex<HashMap<Key, Arc<LaunchPlan<T, D>>>>);
+struct PlanCache<T: Operand, D: DeviceData>(Mutex<Plans<T, D>>);
+
+type Plans<T, D> = RecentlyUsed<Key, Arc<LaunchPlan<T, D>>, MOST_PLANS>;
 
 impl<T: Operand, D: DeviceData> Default for PlanCache<T, D> {
     fn default() -> Self {
@@ -56,17 +58,13 @@ pub fn cached_or<T: Operand, D: DeviceData>(
     let cache = stream.state::<PlanCache<T, D>>();
     let plans = || cache.0.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(plan) = plans().get(&key) {
-        return Ok(Some(plan.clone()));
+        return Ok(Some(plan));
     }
     // The lock is not held meanwhile: loading a kernel may compile its PTX.
     let Some(made) = plan()?.map(Arc::new) else {
         return Ok(None);
     };
-    let mut plans = plans();
-    if plans.len() >= MOST_PLANS {
-        plans.clear();
-    }
-    plans.insert(key, made.clone());
+    plans().insert(key, made.clone());
     Ok(Some(made))
 }
 
@@ -79,16 +77,17 @@ mod tests {
     use super::*;
     use crate::{Element, Gemm, Matrix, MatrixMut};
 
+    fn plan<T: Element>(
+        stream: &Stream,
+        problem: &Problem<'_, T>,
+        choice: Choice<'_>,
+    ) -> Result<LaunchPlan<T, T>> {
+        T::plan(stream, problem, choice)
+    }
+
     /// Multiplies square matrices of these extents, one after the other, with plans that the stream keeps. How many
     /// plans are made.
     fn plans_made(extents: &[usize], choice: Choice<'_>) -> usize {
-        fn plan<T: Element>(
-            stream: &Stream,
-            problem: &Problem<'_, T>,
-            choice: Choice<'_>,
-        ) -> Result<LaunchPlan<T, T>> {
-            T::plan(stream, problem, choice)
-        }
         let stream = Device::cpu().stream().unwrap();
         let made = Cell::new(0);
         for &extent in extents {
@@ -115,6 +114,34 @@ mod tests {
         for choice in [Choice::Tuned, Choice::Estimated] {
             assert_eq!(plans_made(&[7, 8, 7, 8, 8], choice), 2);
         }
+    }
+
+    /// A server meets new shapes all the time, and its own shapes between them.
+    #[test]
+    fn a_plan_that_is_used_stays_among_new_ones() {
+        let stream = Device::cpu().stream().unwrap();
+        let plans = stream.state::<PlanCache<f32, f32>>();
+        let made = Cell::new(0);
+        let meet = |rows: usize| {
+            let a = stream.zeroed::<f32>(rows).unwrap();
+            let mut c = stream.zeroed::<f32>(rows).unwrap();
+            let a = Matrix::row_major(&a, rows, 1).unwrap();
+            let b = Matrix::row_major(a.view.slice(..1).unwrap(), 1, 1).unwrap();
+            let to = MatrixMut::row_major(&mut c, rows, 1).unwrap();
+            let mut gemm = Gemm::new(a, b, to);
+            let problem = Problem::new(&stream, &mut gemm).unwrap();
+            cached_or(&stream, &problem, Choice::Estimated, || {
+                made.set(made.get() + 1);
+                plan(&stream, &problem, Choice::Estimated).map(Some)
+            })
+            .unwrap();
+        };
+        for rows in 1..=2 * MOST_PLANS {
+            meet(1);
+            meet(rows);
+        }
+        assert_eq!(made.get(), 2 * MOST_PLANS);
+        assert_eq!(plans.0.lock().unwrap().len(), MOST_PLANS);
     }
 
     #[test]

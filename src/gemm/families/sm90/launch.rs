@@ -1,6 +1,5 @@
 //! The launch of a kernel of the sm_90 family. Its tensor maps and arguments are made once for each place.
 
-use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use cutlet_device::collective::{ArrivalCounters, DynamicCluster, SmAffinity, Splits};
@@ -25,6 +24,7 @@ use crate::Order::RowMajor;
 use crate::gemm::choice::cost::{Candidate, CostInput, OutputPath};
 use crate::gemm::partials::Partials;
 use crate::matrix::pointer_mut;
+use crate::recently_used::RecentlyUsed;
 use crate::{Matrix, MatrixMut, Result};
 
 /// The element types of a kernel, of which tensor maps can be made.
@@ -97,11 +97,11 @@ pub struct Prepared<T: Types, Epi: Epilogue> {
     input: CostInput,
     kernel: Loaded<T, Epi>,
     /// The tensor maps and arguments of earlier launches.
-    encoded: Mutex<HashMap<Place, Encoded>>,
+    encoded: Mutex<RecentlyUsed<Place, Encoded, MOST_ENCODED>>,
 }
 
 /// The most launches whose tensor maps and arguments are kept: a model's layers are launched again and again, each
-/// with its own weights. When there are more, all are dropped.
+/// with its own weights. When there are more, those go whose last use is the longest ago.
 const MOST_ENCODED: usize = 256;
 
 /// What tensor maps and arguments depend on besides the plan.
@@ -223,12 +223,9 @@ impl<T: Types, Epi: Epilogue> Prepared<T, Epi> {
         };
         let mut earlier = self.encoded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(encoded) = earlier.get(&place) {
-            return Ok(*encoded);
+            return Ok(encoded);
         }
         let encoded = self.encode(operands, to, epilogue)?;
-        if earlier.len() >= MOST_ENCODED {
-            earlier.clear();
-        }
         earlier.insert(place, encoded);
         Ok(encoded)
     }
