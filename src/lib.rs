@@ -30,6 +30,7 @@ mod embedding_bag;
 mod error;
 mod gather;
 mod gemm;
+mod interleave;
 mod into_tensor;
 mod matrix;
 mod moe;
@@ -56,10 +57,11 @@ pub use error::{Error, Result};
 pub use gather::{Gather, gather};
 pub use gemm::{
     Activation, BetaKind, Bias, BiasAlong, DeviceRates, Element, ElementType, EpiloguePlan, Gemm,
-    GroupEnds, GroupRows, IndexedRows, KernelFamily, Operand, Plan, Precision, ProblemKey,
+    GroupEnds, GroupRows, IndexedRows, KernelFamily, Linear, Operand, Plan, Precision, ProblemKey,
     RowIndices, Tuning, TuningEntry, gemm, recorded_problems,
 };
 pub use half::{bf16, f16};
+pub use interleave::interleave_rows;
 pub use into_tensor::{IntoTensor, IntoTensorMut};
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 pub use moe::{Logit, MoeRows, RouterWeights, top_k};

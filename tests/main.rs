@@ -25,6 +25,7 @@ mod gemm_swiglu;
 mod gemv;
 mod grouped_cost;
 mod kernels;
+mod linear;
 mod moe;
 mod operands;
 mod order;
