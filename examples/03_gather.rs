@@ -1,6 +1,6 @@
 //! A gather: rows of a table by index, and the error for an index that is not a row.
 
-use cutlet::{Device, DeviceTensor, Error, Result, gather};
+use cutlet::{Device, DeviceTensor, Error, Result, gather_checked};
 
 fn main() -> Result<()> {
     let stream = Device::auto().stream()?;
@@ -12,7 +12,7 @@ fn main() -> Result<()> {
     let mut output = DeviceTensor::<f32>::zeroed(&stream, [4, columns])?;
 
     let indices = stream.upload(&[999i32, 3, 3, 500])?;
-    gather(&stream, &table, &indices, &mut output)?;
+    gather_checked(&stream, &table, &indices, &mut output)?;
     let rows = output.download(&stream)?;
     println!(
         "rows {}, {}, {} and {}",
@@ -20,7 +20,7 @@ fn main() -> Result<()> {
     );
 
     let indices = stream.upload(&[0i32, 1, 1000, 2])?;
-    match gather(&stream, &table, &indices, &mut output) {
+    match gather_checked(&stream, &table, &indices, &mut output) {
         Err(error @ Error::IndexOutOfRange { .. }) => println!("as expected: {error}"),
         other => panic!("expected an error for an index beyond the table, found {other:?}"),
     }

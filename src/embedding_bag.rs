@@ -8,6 +8,7 @@ use half::{bf16, f16};
 use crate::matrix::{addresses, disjoint, in_stream};
 use crate::rows::{
     Index, IndexView, Misses, Operands, OutOfRange, Owners, expect_no_capture, to_next_row,
+    with_kept_misses,
 };
 use crate::{IntoTensor, IntoTensorMut, MAX_EXTENT, Matrix, MatrixMut, Result};
 
@@ -61,18 +62,18 @@ impl PooledElement for f32 {}
 impl PooledElement for f16 {}
 impl PooledElement for bf16 {}
 
-/// Computes `output[b] = pooled table[indices[p]]` for all positions `p` of bag `b`, on the stream's device, and waits.
+/// Enqueues `output[b] = pooled table[indices[p]]` for all positions `p` of bag `b`.
 ///
 /// The rows of a bag are added in the order of its indices, in f32. The output of an empty bag is zero. Table and
-/// output have two modes, of which the second is contiguous. [`EmbeddingBag`] is the form that does not wait, and takes
-/// weights.
+/// output have two modes, of which the second is contiguous. An index that is no row of the table is left out of its
+/// bag, and [`check_indices`](crate::check_indices) reports it; [`embedding_bag_checked`] waits and reports it at once.
+/// [`EmbeddingBag`] has other meanings of such indices, a report of its own, and weights.
 ///
 /// # Errors
 /// - Extents do not agree.
 /// - An operand is on another device than the stream, or bound to another stream.
 /// - The output overlaps another operand.
-/// - The stream is being captured.
-/// - An index is not a row of the table. It is left out of its bag.
+/// - Another library captures the stream, whose graph would need a report of its own: use [`EmbeddingBag`].
 ///
 /// ```
 /// use cutlet::{Bags, Device, DeviceTensor, Pooling, embedding_bag};
@@ -94,6 +95,32 @@ pub fn embedding_bag<'a, 'i, T: PooledElement, X: Index>(
     bags: Bags<'_>,
     output: impl IntoTensorMut<'a, Element = T>,
 ) -> Result<()> {
+    let (table, output) = NAMES.matrices(table, output)?;
+    let indices = indices.into_view();
+    with_kept_misses(stream, NAMES.operation, OUTCOME, |misses| {
+        let mut plan = EmbeddingBag::with(misses, pooling);
+        let enqueued = plan.launch(stream, table, indices, None, bags, output);
+        (plan.misses, enqueued)
+    })
+}
+
+/// Computes [`embedding_bag`](fn@embedding_bag), waits until it is done, and reports an index that is no row of the
+/// table.
+///
+/// # Errors
+/// Those of [`embedding_bag`](fn@embedding_bag), and also:
+///
+/// - [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange): an index is no row of the table. It is left out
+///   of its bag.
+/// - The stream is being captured.
+pub fn embedding_bag_checked<'a, 'i, T: PooledElement, X: Index>(
+    stream: &Stream,
+    pooling: Pooling,
+    table: impl IntoTensor<'a, Element = T>,
+    indices: impl IntoView<'i, Element = X>,
+    bags: Bags<'_>,
+    output: impl IntoTensorMut<'a, Element = T>,
+) -> Result<()> {
     expect_no_capture(stream, "an embedding bag that waits until it is done")?;
     let (table, output) = NAMES.matrices(table, output)?;
     let indices = indices.into_view();
@@ -103,7 +130,8 @@ pub fn embedding_bag<'a, 'i, T: PooledElement, X: Index>(
     plan.misses.check_one(stream, indices, table.rows())
 }
 
-/// Embedding bags that do not wait. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
+/// Embedding bags with a report of their own. They can be captured in a graph, and [`check`](Self::check) reports bad
+/// indices.
 ///
 /// A graph also writes the report, so the `EmbeddingBag` must outlive the graph.
 #[derive(Debug)]
@@ -143,8 +171,7 @@ impl EmbeddingBag {
     /// Enqueues `output[b] = pooled table[indices[p]]`.
     ///
     /// # Errors
-    /// Those of [`embedding_bag`](fn@embedding_bag), with two exceptions: [`check`](Self::check) finds bad indices, and
-    /// the stream may be captured.
+    /// Those of [`embedding_bag`](fn@embedding_bag), but another library may capture the stream.
     pub fn enqueue<'a, 'i, T: PooledElement, X: Index>(
         &mut self,
         stream: &Stream,
@@ -336,10 +363,10 @@ impl Pooling {
     }
 }
 
-/// Names of the operands in errors.
 /// What became of a bad index.
 const OUTCOME: &str = "it was left out of its bag";
 
+/// Names of the operands in errors.
 const NAMES: Operands = Operands {
     operation: "embedding_bag",
     from: "the table",

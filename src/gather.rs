@@ -10,22 +10,22 @@ use cutlet_kernels::gather::shapes;
 
 use crate::rows::{
     Access, Index, IndexView, Misses, Operands, OutOfRange, RowKernels, RowOperation,
-    expect_no_capture, tile_of,
+    expect_no_capture, tile_of, with_kept_misses,
 };
 use crate::{IntoTensor, IntoTensorMut, Matrix, MatrixMut, Result};
 
-/// Computes `output[r] = table[indices[r]]` for each row r, on the stream's device, and waits.
+/// Enqueues `output[r] = table[indices[r]]` for each row r.
 ///
 /// Elements are of any [`DeviceData`] type, and indices are `i32` or `i64`. Table and output have
-/// two modes, of which the second is contiguous. [`Gather`] is the form that does not wait.
+/// two modes, of which the second is contiguous. An index that is no row of the table makes a row of zeros, and
+/// [`check_indices`](crate::check_indices) reports it; [`gather_checked`] waits and reports it at once. [`Gather`] has
+/// other meanings of such indices, and a report of its own.
 ///
 /// # Errors
 /// - Extents do not agree.
 /// - An operand is on another device than the stream, or bound to another stream.
 /// - The output overlaps the table or the indices.
-/// - The stream is being captured.
-/// - An index is not a row of the table. The rows of such indices are zero, and all other rows are
-///   gathered.
+/// - Another library captures the stream, whose graph would need a report of its own: use [`Gather`].
 ///
 /// ```
 /// use cutlet::{Device, DeviceTensor, gather};
@@ -44,15 +44,50 @@ pub fn gather<'a, 'i, T: DeviceData, X: Index>(
     indices: impl IntoView<'i, Element = X>,
     output: impl IntoTensorMut<'a, Element = T>,
 ) -> Result<()> {
+    let (table, output) = NAMES.matrices(table, output)?;
+    let indices = indices.into_view();
+    with_kept_misses(stream, NAMES.operation, OUTCOME, |misses| {
+        let mut plan = Gather::with(misses);
+        let enqueued = plan.gather_rows(stream, table, indices, output);
+        (plan.misses, enqueued)
+    })
+}
+
+/// Computes [`gather`](fn@gather), waits until it is done, and reports an index that is no row of the table.
+///
+/// # Errors
+/// Those of [`gather`](fn@gather), and also:
+///
+/// - [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange): an index is no row of the table. The rows of such
+///   indices are zero, and all other rows are gathered.
+/// - The stream is being captured.
+///
+/// ```
+/// use cutlet::{Device, DeviceTensor, Error, gather_checked};
+///
+/// let stream = Device::auto().stream()?;
+/// let table = DeviceTensor::upload(&stream, &[0.0f32, 0.5, 1.0, 1.5], [2, 2])?;
+/// let indices = stream.upload(&[1i32, 2])?;
+/// let mut rows = DeviceTensor::<f32>::zeroed(&stream, [2, 2])?;
+/// let gathered = gather_checked(&stream, &table, &indices, &mut rows);
+/// assert!(matches!(gathered, Err(Error::IndexOutOfRange { position: 1, index: 2, .. })));
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+pub fn gather_checked<'a, 'i, T: DeviceData, X: Index>(
+    stream: &Stream,
+    table: impl IntoTensor<'a, Element = T>,
+    indices: impl IntoView<'i, Element = X>,
+    output: impl IntoTensorMut<'a, Element = T>,
+) -> Result<()> {
     expect_no_capture(stream, "a gather that waits until it is done")?;
     let (table, output) = NAMES.matrices(table, output)?;
     let indices = indices.into_view();
-    let mut plan = Gather::with(Misses::in_stream(stream, "gather", OUTCOME)?);
+    let mut plan = Gather::with(Misses::in_stream(stream, NAMES.operation, OUTCOME)?);
     plan.gather_rows(stream, table, indices, output)?;
     plan.misses.check_one(stream, indices, table.rows())
 }
 
-/// Gathers that do not wait. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
+/// Gathers with a report of their own. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
 ///
 /// A graph also writes the report, so the `Gather` must outlive the graph.
 ///
@@ -116,8 +151,7 @@ impl Gather {
     /// Enqueues `output[r] = table[indices[r]]`.
     ///
     /// # Errors
-    /// Those of [`gather`](fn@gather), with two exceptions: [`check`](Self::check) finds bad indices, and
-    /// the stream may be captured.
+    /// Those of [`gather`](fn@gather), but another library may capture the stream.
     pub fn enqueue<'a, 'i, T: DeviceData, X: Index>(
         &mut self,
         stream: &Stream,
@@ -178,10 +212,10 @@ impl Gather {
     }
 }
 
-/// Names of the operands in errors.
 /// What became of the row of a bad index.
 const OUTCOME: &str = "its output row was set to zero";
 
+/// Names of the operands in errors.
 const NAMES: Operands = Operands {
     operation: "gather",
     from: "the table",

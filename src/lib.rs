@@ -52,9 +52,11 @@ pub use cutlet_host::{
     Scratch, Stream, View, ViewMut, cpu, gpu_count,
 };
 pub use cutlet_layout_core::{IntTuple, Layout, Tiler, layout, shape, tile};
-pub use embedding_bag::{Bags, EmbeddingBag, PooledElement, Pooling, embedding_bag};
+pub use embedding_bag::{
+    Bags, EmbeddingBag, PooledElement, Pooling, embedding_bag, embedding_bag_checked,
+};
 pub use error::{Error, Result};
-pub use gather::{Gather, gather};
+pub use gather::{Gather, gather, gather_checked};
 pub use gemm::{
     Activation, BetaKind, Bias, BiasAlong, DeviceRates, Element, ElementType, EpiloguePlan, Gemm,
     GroupEnds, GroupRows, IndexedRows, KernelFamily, Linear, Operand, Plan, Precision, ProblemKey,
@@ -66,10 +68,12 @@ pub use into_tensor::{IntoTensor, IntoTensorMut};
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 pub use moe::{Logit, MoeRows, RouterWeights, top_k};
 pub use permute::permute;
-pub use rows::{Index, OutOfRange};
-pub use scatter::{AddElement, Scatter, ScatterAdd, scatter, scatter_add};
+pub use rows::{Index, OutOfRange, check_indices};
+pub use scatter::{
+    AddElement, Scatter, ScatterAdd, scatter, scatter_add, scatter_add_checked, scatter_checked,
+};
 pub use swiglu::{GatedElement, silu_mul, swiglu};
-pub use take_along_dim::{TakeAlongDim, take_along_dim};
+pub use take_along_dim::{TakeAlongDim, take_along_dim, take_along_dim_checked};
 pub use tensor::{DeviceTensor, IntoLayout, Tensor, TensorMut};
 
 /// What the package `cutlet-fitting` needs, which fits the choice of a kernel to measured times. It is no part of the

@@ -4,5 +4,5 @@ mod add;
 mod ordered;
 mod stored;
 
-pub use add::{AddElement, ScatterAdd, scatter_add};
-pub use stored::{Scatter, scatter};
+pub use add::{AddElement, ScatterAdd, scatter_add, scatter_add_checked};
+pub use stored::{Scatter, scatter, scatter_checked};

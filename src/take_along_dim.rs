@@ -13,21 +13,22 @@ use cutlet_kernels::gather::{Shape, shapes};
 use cutlet_layout_core::{Divisor, Layout, tile_extent};
 
 use crate::matrix::{addresses, disjoint, in_stream};
-use crate::rows::{Index, IndexView, Misses, OutOfRange, expect_no_capture};
+use crate::rows::{Index, IndexView, Misses, OutOfRange, expect_no_capture, with_kept_misses};
 use crate::{Error, IntoTensor, IntoTensorMut, MAX_EXTENT, Result};
 
-/// Computes `output[…, i, …] = table[…, indices[…, i, …], …]` along dimension `dim`, on the stream's device, and waits.
+/// Enqueues `output[…, i, …] = table[…, indices[…, i, …], …]` along dimension `dim`.
 ///
 /// The tensors are packed by rows: their last mode is contiguous. Indices and output have the same shape, which is the
 /// table's, but for any extent of `dim`. Elements have 1, 2, 4, 8 or 16 bytes, and indices are `i32` or `i64`.
-/// [`TakeAlongDim`] is the form that does not wait.
+/// The element of an index outside of the table is zero, and [`check_indices`](crate::check_indices) reports it;
+/// [`take_along_dim_checked`] waits and reports it at once. [`TakeAlongDim`] has other meanings of such indices, and a
+/// report of its own.
 ///
 /// # Errors
 /// - A tensor is not packed by rows, the shapes do not agree, or they are larger than a kernel's.
 /// - An operand is on another device than the stream, or bound to another stream.
 /// - The output overlaps the table or the indices.
-/// - The stream is being captured.
-/// - An index is outside of the table. The elements of such indices are zero, and all others are gathered.
+/// - Another library captures the stream, whose graph would need a report of its own: use [`TakeAlongDim`].
 ///
 /// ```
 /// use cutlet::{Device, DeviceTensor, take_along_dim};
@@ -47,6 +48,31 @@ pub fn take_along_dim<'a, T: DeviceData, X: Index>(
     indices: impl IntoTensor<'a, Element = X>,
     output: impl IntoTensorMut<'a, Element = T>,
 ) -> Result<()> {
+    let (table, indices) = (table.into_tensor()?, indices.into_tensor()?);
+    let output = output.into_tensor_mut()?;
+    let folded = Folded::of(dim, &table.layout, &indices.layout, &output.layout)?;
+    with_kept_misses(stream, OPERATION, OUTCOME, |misses| {
+        let mut plan = TakeAlongDim::with(misses);
+        let enqueued = plan.launch(stream, folded, table.view, indices.view, output.view);
+        (plan.misses, enqueued)
+    })
+}
+
+/// Computes [`take_along_dim`], waits until it is done, and reports an index outside of the table.
+///
+/// # Errors
+/// Those of [`take_along_dim`], and also:
+///
+/// - [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange): an index is outside of the table. The elements
+///   of such indices are zero, and all others are gathered.
+/// - The stream is being captured.
+pub fn take_along_dim_checked<'a, T: DeviceData, X: Index>(
+    stream: &Stream,
+    table: impl IntoTensor<'a, Element = T>,
+    dim: usize,
+    indices: impl IntoTensor<'a, Element = X>,
+    output: impl IntoTensorMut<'a, Element = T>,
+) -> Result<()> {
     expect_no_capture(stream, "an element gather that waits until it is done")?;
     let (table, indices) = (table.into_tensor()?, indices.into_tensor()?);
     let output = output.into_tensor_mut()?;
@@ -57,7 +83,7 @@ pub fn take_along_dim<'a, T: DeviceData, X: Index>(
     plan.misses.check_one(stream, indices.view, named)
 }
 
-/// Element gathers that do not wait. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
+/// Element gathers with a report of their own. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
 ///
 /// A graph also writes the report, so the `TakeAlongDim` must outlive the graph.
 #[derive(Debug)]
@@ -94,8 +120,7 @@ impl TakeAlongDim {
     /// Enqueues `output[…, i, …] = table[…, indices[…, i, …], …]`.
     ///
     /// # Errors
-    /// Those of [`take_along_dim`], with two exceptions: [`check`](Self::check) finds bad indices, and the stream may
-    /// be captured.
+    /// Those of [`take_along_dim`], but another library may capture the stream.
     pub fn enqueue<'a, T: DeviceData, X: Index>(
         &mut self,
         stream: &Stream,

@@ -3,7 +3,7 @@
 
 use cutlet::{
     Bags, Device, EmbeddingBag, Error, Index, Matrix, MatrixMut, OutOfRange, PooledElement,
-    Pooling, Stream, embedding_bag,
+    Pooling, Stream, embedding_bag_checked,
 };
 use half::{bf16, f16};
 
@@ -181,7 +181,7 @@ fn bags_of_a_fixed_length() {
     let table = stream.upload(&[1.0f32, 2.0, 4.0]).unwrap();
     let indices = stream.upload(&[0i32, 1, 2, 2, 1, 1]).unwrap();
     let mut output = stream.zeroed::<f32>(2).unwrap();
-    embedding_bag(
+    embedding_bag_checked(
         &stream,
         Pooling::Max,
         Matrix::row_major(&table, 3, 1).unwrap(),

@@ -3,7 +3,7 @@
 
 use cutlet::{
     Device, Error, Gather, HostError, Index, Matrix, MatrixMut, Order, OutOfRange, View, ViewMut,
-    gather,
+    gather_checked,
 };
 
 /// Checks a gather of `rows` rows of `columns` bytes, with leading dimensions of `columns + padding`.
@@ -26,7 +26,7 @@ fn check<X: Index>(
     let on_table = stream.upload(&table).unwrap();
     let on_indices = stream.upload(&indices).unwrap();
     let mut output = stream.filled::<u8>(offset + rows * ld, 0xab).unwrap();
-    gather(
+    gather_checked(
         &stream,
         Matrix::with_ld(
             on_table.slice(offset..).unwrap(),
@@ -102,7 +102,7 @@ fn rows_longer_than_a_grid() {
     let stream = Device::auto().stream().unwrap();
     let on_table = stream.upload(&table).unwrap();
     let mut output = stream.zeroed::<u8>(columns).unwrap();
-    gather(
+    gather_checked(
         &stream,
         Matrix::row_major(&on_table, 2, columns).unwrap(),
         &stream.upload(&[1i32]).unwrap(),
@@ -118,7 +118,7 @@ fn a_single_row_has_any_leading_dimension() {
     let table = stream.upload(&[1u32, 2, 3, 4]).unwrap();
     let mut output = stream.zeroed::<u32>(12).unwrap();
     let row = Matrix::with_ld(&table, 1, 4, Order::RowMajor, usize::MAX).unwrap();
-    gather(
+    gather_checked(
         &stream,
         row,
         &stream.upload(&[0i32, 0, 0]).unwrap(),
@@ -128,7 +128,7 @@ fn a_single_row_has_any_leading_dimension() {
     let expected = [1, 2, 3, 4].repeat(3);
     assert_eq!(stream.download(&output).unwrap(), expected);
     let mut output = stream.zeroed::<u32>(4).unwrap();
-    gather(
+    gather_checked(
         &stream,
         row,
         &stream.upload(&[0i32]).unwrap(),
@@ -144,7 +144,7 @@ fn elements_may_have_any_type() {
     let table = stream.upload(&[1.5f64, 2.5, 3.5, 4.5, 5.5, 6.5]).unwrap();
     let indices = stream.upload(&[1i64, 1, 0]).unwrap();
     let mut output = stream.zeroed::<f64>(9).unwrap();
-    gather(
+    gather_checked(
         &stream,
         Matrix::row_major(&table, 2, 3).unwrap(),
         &indices,
@@ -185,7 +185,7 @@ fn bad_indices_are_reported_and_not_read() {
         );
         plan.check(&stream).expect("an error is reported once");
         let output = MatrixMut::row_major(&mut output, 5, 2).unwrap();
-        let error = gather(&stream, table, &indices, output).unwrap_err();
+        let error = gather_checked(&stream, table, &indices, output).unwrap_err();
         assert!(
             matches!(error, Error::IndexOutOfRange { position: 2, index, table_rows: 3, .. } if index == bad),
             "{error}"
@@ -199,7 +199,7 @@ fn no_indices_are_no_error() {
     let table = stream.upload(&[1u32, 2]).unwrap();
     let indices = stream.upload::<i32>(&[]).unwrap();
     let mut output = stream.zeroed::<u32>(0).unwrap();
-    gather(
+    gather_checked(
         &stream,
         Matrix::row_major(&table, 1, 2).unwrap(),
         &indices,
@@ -215,7 +215,7 @@ fn extents_and_orders_are_checked() {
     let indices = stream.zeroed::<i32>(3).unwrap();
     let mut output = stream.zeroed::<u32>(12).unwrap();
     let mut refused = |order: Order, rows: usize, columns: usize, why: &str| {
-        let error = gather(
+        let error = gather_checked(
             &stream,
             Matrix::packed(&table, 4, 3, order).unwrap(),
             &indices,
@@ -248,7 +248,7 @@ fn an_output_that_overlaps_an_operand_is_refused() {
         let (device, address) = (stream.device(), buffer.view().address() + 4 * first);
         // SAFETY: the memory is the buffer's, which nothing else uses meanwhile.
         let output = unsafe { ViewMut::<i32>::from_raw(device, address, 9) }.unwrap();
-        gather(
+        gather_checked(
             &stream,
             Matrix::row_major(buffer.slice(..12).unwrap(), 4, 3).unwrap(),
             buffer.slice(12..15).unwrap(),
@@ -304,7 +304,7 @@ fn a_gather_that_waits_cannot_be_captured() {
     let indices = stream.zeroed::<i32>(3).unwrap();
     let mut output = stream.zeroed::<u32>(9).unwrap();
     let captured = stream.device().capture(|stream| {
-        gather(
+        gather_checked(
             stream,
             Matrix::row_major(&table, 4, 3)?,
             &indices,
@@ -327,7 +327,7 @@ fn operands_of_another_stream_are_refused() {
     let mut output = stream.zeroed::<u32>(9).unwrap();
     let output = MatrixMut::row_major(&mut output, 3, 3).unwrap();
     let table = Matrix::row_major(table.view(), 4, 3).unwrap();
-    let said = gather(&stream, table, &indices, output)
+    let said = gather_checked(&stream, table, &indices, output)
         .unwrap_err()
         .to_string();
     let expected = "gather: the table is memory of another stream";

@@ -3,7 +3,7 @@
 
 use cutlet::{
     AddElement, Device, Error, Index, Matrix, MatrixMut, Order, OutOfRange, Scatter, ScatterAdd,
-    scatter, scatter_add,
+    scatter_add_checked, scatter_checked,
 };
 use half::{bf16, f16};
 
@@ -57,7 +57,7 @@ fn check_scatter<X: Index>(rows: usize, place: Place, to_index: impl Fn(usize) -
         let from = &source[place.row(row)..][..place.columns];
         expected[place.row(pick)..][..place.columns].copy_from_slice(from);
     }
-    scatter(
+    scatter_checked(
         &stream,
         Matrix::with_ld(
             on_source.slice(place.offset..).unwrap(),
@@ -115,7 +115,7 @@ fn one_of_the_rows_with_the_same_index_stays() {
         let source: Vec<u32> = (0..rows * columns).map(|i| (i / columns) as u32).collect();
         let indices: Vec<i32> = (0..rows as i32).map(|row| row % 3).collect();
         let mut table = stream.filled::<u32>(table_rows * columns, 0xff).unwrap();
-        scatter(
+        scatter_checked(
             &stream,
             Matrix::row_major(&stream.upload(&source).unwrap(), rows, columns).unwrap(),
             &stream.upload(&indices).unwrap(),
@@ -143,7 +143,7 @@ fn bad_indices_are_reported_and_not_written() {
             let mut table = stream.upload(&[9u32; 4]).unwrap();
             let to = MatrixMut::row_major(&mut table, 2, 2).unwrap();
             let result = match policy {
-                None => scatter(&stream, source, &indices, to),
+                None => scatter_checked(&stream, source, &indices, to),
                 Some(policy) => {
                     let mut plan = Scatter::new(stream.device()).unwrap().out_of_range(policy);
                     plan.enqueue(&stream, source, &indices, to).unwrap();
@@ -189,7 +189,7 @@ fn extents_and_overlaps_are_checked() {
         let indices = stream.zeroed::<i32>(indices).unwrap();
         let to = MatrixMut::row_major(&mut table, 3, columns).unwrap();
         let from = Matrix::row_major(&source, 4, 3).unwrap();
-        scatter(&stream, from, &indices, to)
+        scatter_checked(&stream, from, &indices, to)
             .unwrap_err()
             .to_string()
     };
@@ -226,7 +226,7 @@ fn check_add<T: AddElement + PartialEq + std::fmt::Debug, X: Index>(
     let on_source = stream.upload(&to_elements(&source)).unwrap();
     let mut on_table = stream.upload(&to_elements(&table)).unwrap();
     let PlaceOf { from, to } = matrices(&on_source, &mut on_table, rows, table_rows, place);
-    scatter_add(&stream, from, &stream.upload(&indices).unwrap(), to).unwrap();
+    scatter_add_checked(&stream, from, &stream.upload(&indices).unwrap(), to).unwrap();
     let found = stream.download(&on_table).unwrap();
     assert_eq!(found, to_elements(&expected), "rows of {}", place.columns);
 }
@@ -507,7 +507,7 @@ fn rows_of_a_block_are_added_in_f32_before_they_are_rounded() {
         let indices = stream.upload(&vec![1i32; rows]).unwrap();
         let before = bf16::from_f32(256.0);
         let mut table = stream.upload(&vec![before; 2 * columns]).unwrap();
-        scatter_add(
+        scatter_add_checked(
             &stream,
             Matrix::row_major(&source, rows, columns).unwrap(),
             &indices,

@@ -3,7 +3,7 @@
 
 use cutlet::{
     Device, DeviceData, DeviceTensor, Error, Index, Layout, OutOfRange, TakeAlongDim, layout,
-    take_along_dim,
+    take_along_dim_checked,
 };
 
 /// Checks a gather of `taken` elements along a dimension.
@@ -28,7 +28,7 @@ fn check<T: DeviceData + PartialEq, X: Index>(
     let mut of_output = shape.to_vec();
     of_output[dim] = taken;
     let mut output = DeviceTensor::<T>::zeroed(&stream, &of_output[..]).unwrap();
-    take_along_dim(
+    take_along_dim_checked(
         &stream,
         &DeviceTensor::upload(&stream, &table, shape).unwrap(),
         dim,
@@ -91,7 +91,7 @@ fn indices_outside_of_the_table_follow_the_policy() {
         assert_eq!(output.download(&stream).unwrap(), expected);
     }
     let mut output = DeviceTensor::upload(&stream, &[9u32; 4], [2, 2]).unwrap();
-    let said = take_along_dim(&stream, &table, 1, &indices, &mut output).unwrap_err();
+    let said = take_along_dim_checked(&stream, &table, 1, &indices, &mut output).unwrap_err();
     assert!(
         said.to_string().contains("index -1 at position 1"),
         "{said}"
@@ -105,7 +105,7 @@ fn shapes_are_checked() {
         let table = DeviceTensor::<u32>::zeroed(&stream, table).unwrap();
         let indices = DeviceTensor::<i32>::zeroed(&stream, indices).unwrap();
         let mut output = DeviceTensor::<u32>::zeroed(&stream, output).unwrap();
-        take_along_dim(&stream, &table, dim, &indices, &mut output)
+        take_along_dim_checked(&stream, &table, dim, &indices, &mut output)
             .unwrap_err()
             .to_string()
     };
@@ -146,6 +146,6 @@ fn tuples_are_modes() {
     );
     let mut output =
         DeviceTensor::<u32>::zeroed(&stream, layout!(((2, 3), 1, 1):((3, 1), 1, 1))).unwrap();
-    take_along_dim(&stream, &table, 2, &indices.unwrap(), &mut output).unwrap();
+    take_along_dim_checked(&stream, &table, 2, &indices.unwrap(), &mut output).unwrap();
     assert_eq!(output.download(&stream).unwrap(), [1, 2, 4, 7, 9, 10]);
 }

@@ -313,7 +313,7 @@ impl Stream {
         key: Key,
         make: impl FnOnce() -> Result<Option<Vec<u32>>>,
     ) -> Result<Option<Arc<Buffer<u32>>>> {
-        if self.capture.is_none() && self.is_capturing()? {
+        if self.is_captured_elsewhere()? {
             return Ok(None);
         }
         self.memory.words().words(key, || match make()? {
@@ -367,6 +367,15 @@ impl Stream {
             return Err(Error::Capturing { doing });
         }
         Ok(())
+    }
+
+    /// Whether another library is capturing the stream, whose graph does not keep the stream's memory and values. It is
+    /// false in the stream of a [capture](Device::capture).
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the query fails.
+    pub fn is_captured_elsewhere(&self) -> Result<bool> {
+        Ok(self.capture.is_none() && self.is_capturing()?)
     }
 
     /// Whether work in the stream is recorded into a graph: in the stream of a [capture](Device::capture), and in a

@@ -187,8 +187,8 @@ fn enqueue_move<T: DeviceData>(
         return call.run(true, || {
             let (from, to) = moved.matrices::<T>(context)?;
             for_indices!(moved.indices, context, |indices| match direction {
-                Direction::FromTable => cutlet::gather(stream, from, indices, to),
-                Direction::ToTable => cutlet::scatter(stream, from, indices, to),
+                Direction::FromTable => cutlet::gather_checked(stream, from, indices, to),
+                Direction::ToTable => cutlet::scatter_checked(stream, from, indices, to),
             })
         });
     }
@@ -270,9 +270,9 @@ fn enqueue_scatter_add<T: AddElement>(
     if policy == Policy::Error && !ordered {
         return call.run(true, || {
             let (source, table) = moved.matrices::<T>(context)?;
-            for_indices!(moved.indices, context, |indices| cutlet::scatter_add(
-                stream, source, indices, table
-            ))
+            for_indices!(moved.indices, context, |indices| {
+                cutlet::scatter_add_checked(stream, source, indices, table)
+            })
         });
     }
     let make = || {
@@ -434,9 +434,9 @@ fn enqueue_bags<T: PooledElement>(call: &Call<'_>, bagged: &Bagged<'_>) -> Resul
     if policy == Policy::Error && bagged.weights.is_none() {
         return call.run(true, || {
             let (table, sums, bags) = operands()?;
-            for_indices!(moved.indices, context, |indices| cutlet::embedding_bag(
-                stream, pooling, table, indices, bags, sums
-            ))
+            for_indices!(moved.indices, context, |indices| {
+                cutlet::embedding_bag_checked(stream, pooling, table, indices, bags, sums)
+            })
         });
     }
     let make = || {

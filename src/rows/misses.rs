@@ -44,6 +44,11 @@ impl Misses {
         })
     }
 
+    /// The operation's name.
+    pub fn operation(&self) -> &'static str {
+        self.operation
+    }
+
     /// The report, for a launch. Operations in several streams may write it at the same time, as they do it atomically.
     pub fn report(&mut self) -> ViewMut<'_, u64> {
         self.first.view_mut().relaxed()

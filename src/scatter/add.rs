@@ -9,7 +9,7 @@ use half::{bf16, f16};
 use super::ordered::{OrderedAdd, OrderedKernels, piece_bits};
 use crate::rows::{
     Index, IndexView, Misses, Operands, OutOfRange, Owners, Reach, RowKernel, RowOperation, Sorted,
-    expect_no_capture, to_next_row,
+    expect_no_capture, to_next_row, with_kept_misses,
 };
 use crate::{IntoTensor, IntoTensorMut, Matrix, MatrixMut, Result};
 
@@ -19,13 +19,14 @@ impl AddElement for f32 {}
 impl AddElement for f16 {}
 impl AddElement for bf16 {}
 
-/// Computes `table[indices[r]] += source[r]` for each row r, on the stream's device, and waits.
+/// Enqueues `table[indices[r]] += source[r]` for each row r.
 ///
 /// Elements are `f32`, `f16` or `bf16`, and indices are `i32` or `i64`. Source and table have two modes, of which the
 /// second is contiguous. If several rows have the same index, a block adds up to 512 of them to each other in f32. It
 /// rounds the sum to the element type. The L2 cache adds the sums of blocks, and rounds the result of each of its
 /// additions. The order of additions is unspecified, so that the last bits of a sum may differ from run to run.
-/// [`ScatterAdd`] is the form that does not wait, and can add [in order](ScatterAdd::in_order).
+/// [`ScatterAdd`] can add [in order](ScatterAdd::in_order). Bad indices are those of [`scatter`](fn@crate::scatter), and
+/// [`scatter_add_checked`] waits and reports them at once.
 ///
 /// # Errors
 /// Those of [`scatter`](fn@crate::scatter).
@@ -47,6 +48,29 @@ pub fn scatter_add<'a, 'i, T: AddElement, X: Index>(
     indices: impl IntoView<'i, Element = X>,
     table: impl IntoTensorMut<'a, Element = T>,
 ) -> Result<()> {
+    let (source, table) = NAMES.matrices(source, table)?;
+    let indices = indices.into_view();
+    with_kept_misses(stream, NAMES.operation, OUTCOME, |misses| {
+        let mut plan = ScatterAdd::with(misses);
+        let enqueued = plan.scatter_add_rows(stream, source, indices, table);
+        (plan.misses, enqueued)
+    })
+}
+
+/// Computes [`scatter_add`](fn@scatter_add), waits until it is done, and reports an index that is no row of the table.
+///
+/// # Errors
+/// Those of [`scatter_add`](fn@scatter_add), and also:
+///
+/// - [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange): an index is no row of the table. The rows of such
+///   indices are left out, and all other rows are added.
+/// - The stream is being captured.
+pub fn scatter_add_checked<'a, 'i, T: AddElement, X: Index>(
+    stream: &Stream,
+    source: impl IntoTensor<'a, Element = T>,
+    indices: impl IntoView<'i, Element = X>,
+    table: impl IntoTensorMut<'a, Element = T>,
+) -> Result<()> {
     expect_no_capture(stream, "a scatter-add that waits until it is done")?;
     let (source, table) = NAMES.matrices(source, table)?;
     let (indices, table_rows) = (indices.into_view(), table.rows());
@@ -55,7 +79,7 @@ pub fn scatter_add<'a, 'i, T: AddElement, X: Index>(
     plan.misses.check_one(stream, indices, table_rows)
 }
 
-/// Scatter-adds that do not wait. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
+/// Scatter-adds with a report of their own. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
 ///
 /// A graph also writes the report, so the `ScatterAdd` must outlive the graph.
 #[derive(Debug)]
@@ -131,8 +155,7 @@ impl ScatterAdd {
     /// Enqueues `table[indices[r]] += source[r]`.
     ///
     /// # Errors
-    /// Those of [`scatter_add`](fn@scatter_add), with two exceptions: [`check`](Self::check) finds bad indices, and the
-    /// stream may be captured.
+    /// Those of [`scatter_add`](fn@scatter_add), but another library may capture the stream.
     pub fn enqueue<'a, 'i, T: AddElement, X: Index>(
         &mut self,
         stream: &Stream,
@@ -224,10 +247,10 @@ impl ScatterAdd {
     }
 }
 
-/// Names of the operands in errors.
 /// What became of the row of a bad index.
 const OUTCOME: &str = "its row was left out";
 
+/// Names of the operands in errors.
 const NAMES: Operands = Operands {
     operation: "scatter_add",
     from: "the source",

@@ -9,23 +9,23 @@ use cutlet_kernels::gather::scatter::{
 
 use crate::rows::{
     Access, Index, IndexView, Misses, Operands, OutOfRange, RowKernels, RowOperation,
-    expect_no_capture,
+    expect_no_capture, with_kept_misses,
 };
 use crate::{IntoTensor, IntoTensorMut, Matrix, MatrixMut, Result};
 
-/// Computes `table[indices[r]] = source[r]` for each row r, on the stream's device, and waits.
+/// Enqueues `table[indices[r]] = source[r]` for each row r.
 ///
 /// Elements are of any [`DeviceData`] type, and indices are `i32` or `i64`. Source and table have two modes, of which
 /// the second is contiguous. Rows of the table that no index names keep what they have. If several rows have the same
-/// index, each element of the table comes from one of them, and which one is unspecified. [`Scatter`] is the form that
-/// does not wait.
+/// index, each element of the table comes from one of them, and which one is unspecified. A row whose index is no row of
+/// the table is left out, and [`check_indices`](crate::check_indices) reports it; [`scatter_checked`] waits and reports
+/// it at once. [`Scatter`] has other meanings of such indices, and a report of its own.
 ///
 /// # Errors
 /// - Extents do not agree.
 /// - An operand is on another device than the stream, or bound to another stream.
 /// - The table overlaps the source or the indices.
-/// - The stream is being captured.
-/// - An index is not a row of the table. The rows of such indices are left out, and all other rows are scattered.
+/// - Another library captures the stream, whose graph would need a report of its own: use [`Scatter`].
 ///
 /// ```
 /// use cutlet::{Device, DeviceTensor, scatter};
@@ -44,15 +44,38 @@ pub fn scatter<'a, 'i, T: DeviceData, X: Index>(
     indices: impl IntoView<'i, Element = X>,
     table: impl IntoTensorMut<'a, Element = T>,
 ) -> Result<()> {
+    let (source, table) = NAMES.matrices(source, table)?;
+    let indices = indices.into_view();
+    with_kept_misses(stream, NAMES.operation, OUTCOME, |misses| {
+        let mut plan = Scatter::with(misses);
+        let enqueued = plan.scatter_rows(stream, source, indices, table);
+        (plan.misses, enqueued)
+    })
+}
+
+/// Computes [`scatter`](fn@scatter), waits until it is done, and reports an index that is no row of the table.
+///
+/// # Errors
+/// Those of [`scatter`](fn@scatter), and also:
+///
+/// - [`Error::IndexOutOfRange`](crate::Error::IndexOutOfRange): an index is no row of the table. The rows of such
+///   indices are left out, and all other rows are scattered.
+/// - The stream is being captured.
+pub fn scatter_checked<'a, 'i, T: DeviceData, X: Index>(
+    stream: &Stream,
+    source: impl IntoTensor<'a, Element = T>,
+    indices: impl IntoView<'i, Element = X>,
+    table: impl IntoTensorMut<'a, Element = T>,
+) -> Result<()> {
     expect_no_capture(stream, "a scatter that waits until it is done")?;
     let (source, table) = NAMES.matrices(source, table)?;
     let (indices, table_rows) = (indices.into_view(), table.rows());
-    let mut plan = Scatter::with(Misses::in_stream(stream, "scatter", OUTCOME)?);
+    let mut plan = Scatter::with(Misses::in_stream(stream, NAMES.operation, OUTCOME)?);
     plan.scatter_rows(stream, source, indices, table)?;
     plan.misses.check_one(stream, indices, table_rows)
 }
 
-/// Scatters that do not wait. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
+/// Scatters with a report of their own. They can be captured in a graph, and [`check`](Self::check) reports bad indices.
 ///
 /// A graph also writes the report, so the `Scatter` must outlive the graph.
 ///
@@ -102,8 +125,7 @@ impl Scatter {
     /// Enqueues `table[indices[r]] = source[r]`.
     ///
     /// # Errors
-    /// Those of [`scatter`](fn@scatter), with two exceptions: [`check`](Self::check) finds bad indices, and the stream
-    /// may be captured.
+    /// Those of [`scatter`](fn@scatter), but another library may capture the stream.
     pub fn enqueue<'a, 'i, T: DeviceData, X: Index>(
         &mut self,
         stream: &Stream,
