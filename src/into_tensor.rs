@@ -295,13 +295,13 @@ fn is_flat(layout: &Layout) -> bool {
 }
 
 /// A leaf's extent and stride. A tensor's layout has no others than numbers from 0 on.
-fn of_leaf(layout: &Layout, leaf: usize) -> (usize, usize) {
+pub(crate) fn of_leaf(layout: &Layout, leaf: usize) -> (usize, usize) {
     let (extent, stride) = (layout.leaf_shape(leaf), layout.leaf_stride(leaf));
     (extent.value() as usize, stride.value() as usize)
 }
 
 /// A mode's extent and stride, if each of its leaves continues the one before.
-fn one_stride(layout: &Layout, mode: usize) -> Option<(usize, usize)> {
+pub(crate) fn one_stride(layout: &Layout, mode: usize) -> Option<(usize, usize)> {
     if is_flat(layout) {
         return Some(of_leaf(layout, mode));
     }

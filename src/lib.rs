@@ -36,6 +36,7 @@ mod matrix;
 mod moe;
 mod permute;
 mod recently_used;
+mod rowops;
 mod rows;
 mod scatter;
 mod swiglu;
@@ -68,6 +69,7 @@ pub use into_tensor::{IntoTensor, IntoTensorMut};
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 pub use moe::{Logit, MoeRows, RouterWeights, top_k};
 pub use permute::permute;
+pub use rowops::{Norm, NormElement, Softmax, SoftmaxElement, layer_norm, rms_norm, softmax};
 pub use rows::{Index, OutOfRange, check_indices};
 pub use scatter::{
     AddElement, Scatter, ScatterAdd, scatter, scatter_add, scatter_add_checked, scatter_checked,
@@ -113,8 +115,9 @@ pages! {
     Kernels: "../docs/kernels.md";
     Launching: "../docs/launching.md";
     Movement: "../docs/movement.md";
-    RmsNorm: "../docs/rms-norm.md";
-    Softmax: "../docs/softmax.md";
+    RmsNormPage: "../docs/rms-norm.md";
+    RowsPage: "../docs/rows.md";
+    SoftmaxPage: "../docs/softmax.md";
     StickingPoints: "../docs/sticking-points.md";
     Tensors: "../docs/tensors.md";
     TuningPage: "../docs/tuning.md";

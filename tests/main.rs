@@ -34,6 +34,8 @@ mod permute;
 mod plan;
 mod precision;
 mod ptx;
+mod rows_norm;
+mod rows_softmax;
 mod scatter;
 mod sorting;
 mod swiglu;

@@ -118,6 +118,7 @@ fn build() -> String {
         ("cpu", cfg!(feature = "cpu")),
         ("gather", cfg!(feature = "gather")),
         ("hopper", cfg!(feature = "hopper")),
+        ("rows", cfg!(feature = "rows")),
         ("simt", cfg!(feature = "simt")),
     ];
     let features = features.iter().filter(|(_, is_on)| *is_on);

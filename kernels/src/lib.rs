@@ -9,6 +9,7 @@ pub mod fill;
 pub mod gather;
 pub mod gemm;
 pub mod repack;
+pub mod rows;
 pub mod saxpy;
 pub mod swiglu;
 pub mod transpose;

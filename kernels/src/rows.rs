@@ -1,0 +1,83 @@
+//! rows: operations on each row of a tensor, with arithmetic in f32.
+//!
+//! The last mode of a tensor is its row. The other modes say where rows begin: they are part of a tensor's inner
+//! transform ([`Rows`]), so that a batch of strided slices is tiled and partitioned as a matrix is. A [`Shape`] says
+//! which threads have a row: a warp has a short one, a block a long one. They hold the first tile of it in registers,
+//! and read what is left of a longer row again.
+//!
+//! | operation | module |
+//! |---|---|
+//! | `x / √(mean of x² + ε) · w`, `(x − mean) / √(variance + ε) · w + b` | [`norm`] |
+//! | `e^(x − max) / Σ e^(x − max)` and its logarithm | [`softmax`] |
+//!
+//! GPUs of all generations run the kernels for the oldest one: a row comes from memory once, so newer instructions would
+//! gain nothing.
+
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "rows", not(target_feature = "sm_90"))
+))]
+pub mod norm;
+mod shapes;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "rows", not(target_feature = "sm_90"))
+))]
+pub mod softmax;
+mod space;
+mod team;
+
+pub use shapes::{Block4, Block8, BlockAny, Held, Shape, THREADS, Warp4, Warp8, WarpAny, held};
+pub use space::{BoundRows, RowStrides, Rows, Space};
+pub use team::{OfBlock, OfWarp, Team};
+
+/// Declares the kernels of an operation: those of each element type are a module, with a kernel of each shape. Their
+/// names are those of a warp and of a block that access vectors, then of those that access rows of any alignment.
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "rows", not(target_feature = "sm_90"))
+))]
+macro_rules! row_instances {
+    ($function:ident, $arguments:tt, $shared:ident: $combined:ty;
+        $($module:ident of $element:ty, $warp_shape:ident $block_shape:ident: $($name:ident)+;)+) => {$(
+        super::row_instances! { @module $function, $arguments, $shared: $combined;
+            $module of $element, $warp_shape $block_shape: $($name)+ }
+    )+};
+    (@module $function:ident, { $T:ident; $($argument:ident: $type:ty,)+ }, $shared:ident: $combined:ty;
+        $module:ident of $element:ty, $warp_shape:ident $block_shape:ident:
+        $warp:ident $block:ident $warp_any:ident $block_any:ident) => {
+        #[doc = concat!("The kernels for rows of `", stringify!($element), "`.")]
+        pub mod $module {
+            use super::*;
+
+            type $T = $element;
+
+            cutlet_device::instantiate! {
+                /// A warp has a row, whose vectors are aligned.
+                #[kernel(threads = 256)]
+                pub unsafe fn $warp($($argument: $type,)+ #[shared] $shared: crate::rows::OfWarp<$combined>)
+                    = super::$function::<crate::rows::$warp_shape, $T, _>(cutlet_device::thread_idx(), ..);
+
+                /// A block has a row, whose vectors are aligned.
+                #[kernel(threads = 256)]
+                pub unsafe fn $block($($argument: $type,)+ #[shared] $shared: crate::rows::OfBlock<$combined>)
+                    = super::$function::<crate::rows::$block_shape, $T, _>(cutlet_device::thread_idx(), ..);
+
+                /// A warp has a row of any alignment.
+                #[kernel(threads = 256)]
+                pub unsafe fn $warp_any($($argument: $type,)+ #[shared] $shared: crate::rows::OfWarp<$combined>)
+                    = super::$function::<crate::rows::WarpAny, $T, _>(cutlet_device::thread_idx(), ..);
+
+                /// A block has a row of any alignment.
+                #[kernel(threads = 256)]
+                pub unsafe fn $block_any($($argument: $type,)+ #[shared] $shared: crate::rows::OfBlock<$combined>)
+                    = super::$function::<crate::rows::BlockAny, $T, _>(cutlet_device::thread_idx(), ..);
+            }
+        }
+    };
+}
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "rows", not(target_feature = "sm_90"))
+))]
+use row_instances;
