@@ -23,6 +23,7 @@
 //! tensors are tiled and partitioned).
 
 mod batch;
+mod capture;
 mod contract;
 #[cfg(feature = "dlpack")]
 mod dlpack_tensor;
@@ -43,14 +44,15 @@ mod swiglu;
 mod take_along_dim;
 mod tensor;
 
+pub use capture::{capture, capture_owned};
 pub use contract::{Contraction, contract};
 pub use cutlet_device::DeviceData;
 pub use cutlet_device::fp8::F8E4M3;
 #[cfg(feature = "dlpack")]
 pub use cutlet_host::dlpack;
 pub use cutlet_host::{
-    Backend, Buffer, Device, Error as HostError, Event, Graph, IntoView, IntoViewMut, PinnedBuffer,
-    Scratch, Stream, View, ViewMut, cpu, gpu_count,
+    Backend, Buffer, Device, Error as HostError, Event, Graph, IntoView, IntoViewMut, OwnedGraph,
+    PinnedBuffer, Scratch, Stream, View, ViewMut, cpu, gpu_count,
 };
 pub use cutlet_layout_core::{IntTuple, Layout, Tiler, layout, shape, tile};
 pub use embedding_bag::{

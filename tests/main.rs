@@ -30,6 +30,7 @@ mod linear;
 mod moe;
 mod operands;
 mod order;
+mod owned_graph;
 mod permute;
 mod plan;
 mod precision;

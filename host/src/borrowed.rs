@@ -65,7 +65,10 @@ impl<'a, T: DeviceData> Borrowed<'a, T> {
         // work, and only the stream may use the result. cudarc's events order its other streams.
         let view = unsafe { View::from_raw(stream.device(), address, len)? };
         Ok(Borrowed {
-            view: view.bound_to(Binding::Stream(stream)),
+            view: view.bound_to(Binding::Stream {
+                stream,
+                is_own: false,
+            }),
             _until_drop: until_drop,
         })
     }
@@ -96,7 +99,10 @@ impl<'a, T: DeviceData> BorrowedMut<'a, T> {
         // SAFETY: as in `Borrowed::new`, and the view borrows the elements exclusively.
         let view = unsafe { ViewMut::from_raw(stream.device(), address, len)? };
         Ok(BorrowedMut {
-            view: view.bound_to(Binding::Stream(stream)),
+            view: view.bound_to(Binding::Stream {
+                stream,
+                is_own: false,
+            }),
             _until_drop: until_drop,
         })
     }

@@ -1,22 +1,18 @@
 //! Typed memory on a device, and views of parts of it.
 
-use std::alloc::{self, Layout};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Bound, Range, RangeBounds};
+use std::sync::Arc;
 
-use cudarc::driver::sys::{self, CUresult};
 use cutlet_device::DeviceData;
-use cutlet_simt::{Contents, LiveMemory};
+use cutlet_simt::LiveMemory;
 
+use crate::allocation::{ALIGNMENT, Allocation};
 use crate::binding::Binding;
 use crate::device::{Device, Place};
-use crate::driver::{RelaxedCaptureMode, check};
 use crate::order::{Access, Caller, Tracked, Uses};
 use crate::{Error, Result, Stream};
-
-/// Alignment of every buffer in bytes, on the GPU and on the CPU.
-const ALIGNMENT: usize = 256;
 
 /// `len` elements of `T` on a device. A [`Stream`](crate::Stream) makes it: `zeroed`, `upload`.
 ///
@@ -33,12 +29,9 @@ const ALIGNMENT: usize = 256;
 /// stream.zeroed::<Page>(1).unwrap();
 /// ```
 pub struct Buffer<T: DeviceData> {
-    device: Device,
-    address: u64,
+    memory: Arc<Allocation>,
     len: usize,
     elements: PhantomData<T>,
-    /// The memory as kernels on the CPU know it.
-    live: Option<LiveMemory>,
     uses: Uses,
 }
 
@@ -47,44 +40,17 @@ impl<T: DeviceData> Buffer<T> {
     pub(crate) fn allocate(device: &Device, len: usize) -> Result<Buffer<T>> {
         const { elements_fit::<T>() }
         let bytes = bytes_of::<T>(device, len)?;
-        let address = match device.place() {
-            Place::Cpu if bytes == 0 => ALIGNMENT as u64,
-            Place::Cpu => {
-                let layout = layout_of(bytes).ok_or_else(|| too_large(device, bytes))?;
-                // SAFETY: the layout has at least one byte.
-                let memory = unsafe { alloc::alloc_zeroed(layout) };
-                if memory.is_null() {
-                    return Err(too_large(device, bytes));
-                }
-                memory.expose_provenance() as u64
-            }
-            Place::Gpu(_) if bytes == 0 => 0,
-            Place::Gpu(gpu) => {
-                gpu.make_current()?;
-                let _relaxed = RelaxedCaptureMode::enter()?;
-                let mut address = 0;
-                // SAFETY: the driver writes one address.
-                match unsafe { sys::cuMemAlloc_v2(&mut address, bytes) } {
-                    CUresult::CUDA_ERROR_OUT_OF_MEMORY => return Err(too_large(device, bytes)),
-                    code => check("allocating a buffer", code)?,
-                }
-                address
-            }
-        };
-        let is_on_cpu = matches!(device.place(), Place::Cpu) && bytes > 0;
         Ok(Buffer {
-            device: device.clone(),
-            address,
+            memory: Arc::new(Allocation::new(device, bytes)?),
             len,
             elements: PhantomData,
-            live: is_on_cpu.then(|| LiveMemory::new(address as usize, bytes, Contents::Unwritten)),
             uses: Uses::default(),
         })
     }
 
     /// The device that the memory is on.
     pub fn device(&self) -> &Device {
-        &self.device
+        self.memory.device()
     }
 
     /// Number of elements.
@@ -97,11 +63,19 @@ impl<T: DeviceData> Buffer<T> {
         self.len == 0
     }
 
+    fn binding(&self) -> Binding<'_> {
+        Binding::Device {
+            device: self.device(),
+            memory: Some(&self.memory),
+            uses: Tracked::of(&self.uses),
+        }
+    }
+
     /// A view of all elements, for reading.
     pub fn view(&self) -> View<'_, T> {
         View {
-            binding: Binding::Device(&self.device, Tracked::of(&self.uses)),
-            address: self.address,
+            binding: self.binding(),
+            address: self.memory.address(),
             len: self.len,
             elements: PhantomData,
         }
@@ -110,8 +84,8 @@ impl<T: DeviceData> Buffer<T> {
     /// A view of all elements, for writing.
     pub fn view_mut(&mut self) -> ViewMut<'_, T> {
         ViewMut {
-            binding: Binding::Device(&self.device, Tracked::of(&self.uses)),
-            address: self.address,
+            binding: self.binding(),
+            address: self.memory.address(),
             len: self.len,
             elements: PhantomData,
         }
@@ -145,33 +119,10 @@ impl<T: DeviceData> Buffer<T> {
 
 impl<T: DeviceData> Drop for Buffer<T> {
     fn drop(&mut self) {
-        let bytes = self.len * size_of::<T>();
-        if bytes == 0 {
-            return;
+        // A graph that uses the memory keeps it. Otherwise the memory is freed next, which waits for the work that uses it.
+        if Arc::strong_count(&self.memory) == 1 {
+            self.uses.end();
         }
-        match self.device.place() {
-            Place::Cpu => {
-                // Before other memory can have the address.
-                self.live = None;
-                if let Some(layout) = layout_of(bytes) {
-                    let memory = std::ptr::with_exposed_provenance_mut(self.address as usize);
-                    // SAFETY: allocated with this layout in `allocate`. No work of the CPU backend
-                    // runs after its call has returned.
-                    unsafe { alloc::dealloc(memory, layout) }
-                }
-            }
-            Place::Gpu(gpu) => {
-                // An error here is an earlier kernel's. A destructor cannot return it; the next call
-                // on the device does.
-                if gpu.make_current().is_ok() {
-                    let _relaxed = RelaxedCaptureMode::enter();
-                    // SAFETY: allocated in `allocate`. The driver waits for work in flight before
-                    // it frees memory.
-                    let _ = unsafe { sys::cuMemFree_v2(self.address) };
-                }
-            }
-        }
-        self.uses.end();
     }
 }
 
@@ -216,7 +167,11 @@ impl<'a, T: DeviceData> View<'a, T> {
     pub(crate) const unsafe fn of_allocation(device: &'a Device, address: u64, len: usize) -> Self {
         const { elements_fit::<T>() }
         View {
-            binding: Binding::Device(device, Tracked::NONE),
+            binding: Binding::Device {
+                device,
+                memory: None,
+                uses: Tracked::NONE,
+            },
             address,
             len,
             elements: PhantomData,
@@ -412,7 +367,11 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
     pub(crate) const unsafe fn of_allocation(device: &'a Device, address: u64, len: usize) -> Self {
         const { elements_fit::<T>() }
         ViewMut {
-            binding: Binding::Device(device, Tracked::NONE),
+            binding: Binding::Device {
+                device,
+                memory: None,
+                uses: Tracked::NONE,
+            },
             address,
             len,
             elements: PhantomData,
@@ -657,10 +616,6 @@ pub(crate) const fn elements_fit<T: DeviceData>() {
 fn bytes_of<T>(device: &Device, len: usize) -> Result<usize> {
     len.checked_mul(size_of::<T>())
         .ok_or_else(|| too_large(device, usize::MAX))
-}
-
-fn layout_of(bytes: usize) -> Option<Layout> {
-    Layout::from_size_align(bytes, ALIGNMENT).ok()
 }
 
 pub(crate) fn too_large(device: &Device, bytes: usize) -> Error {

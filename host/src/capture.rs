@@ -2,10 +2,12 @@
 
 use std::ops::Deref;
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
 use cudarc::driver::sys::{self, CUgraph, CUgraphExec, CUstream, CUstreamCaptureMode};
 
+use crate::allocation::Allocation;
 use crate::cpu_queue::{Recording, Work};
 use crate::driver::{RelaxedCaptureMode, check};
 use crate::graph::{Executable, Recorded};
@@ -19,12 +21,54 @@ pub(crate) struct Capture {
     work: Mutex<Vec<Box<dyn Work>>>,
     /// Forked streams that have joined again. Recorded work uses their memory.
     joined: Mutex<Vec<Stream>>,
+    /// The memory of buffers that the recorded work uses.
+    memory: Mutex<Vec<Arc<Allocation>>>,
+    /// Whether the graph must own all memory of the recorded work.
+    owns_all: bool,
+    /// Whether the handle of a stream was asked for, so that other libraries may record, too.
+    is_shared: AtomicBool,
 }
 
 impl Capture {
     /// Records work on the CPU.
     pub(crate) fn record(&self, work: Box<dyn Work>) {
         lock(&self.work).push(work);
+    }
+
+    /// Keeps memory of recorded work, which is `what` in words, for the graph.
+    fn keep(&self, memory: Option<&Arc<Allocation>>, what: impl FnOnce() -> String) -> Result<()> {
+        let Some(memory) = memory else {
+            return match self.owns_all {
+                true => Err(Error::Capture {
+                    found: format!("{} is memory that a graph cannot own", what()),
+                    fix: "use a `Buffer`, or `Device::capture` and the `unsafe` launch of its graph",
+                }),
+                false => Ok(()),
+            };
+        };
+        let mut kept = lock(&self.memory);
+        // Work of a step most often uses what the work before it wrote.
+        if !kept.iter().rev().any(|it| Arc::ptr_eq(it, memory)) {
+            kept.push(memory.clone());
+        }
+        Ok(())
+    }
+
+    /// From now on, other libraries may record in the capture's streams.
+    pub(crate) fn share(&self) {
+        self.is_shared.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns an error if the graph must own its memory, and other libraries may have recorded.
+    fn expect_own_work(&self) -> Result<()> {
+        match self.owns_all && self.is_shared.load(Ordering::Relaxed) {
+            true => Err(Error::Capture {
+                found: "its handle was asked for, with which another library may record memory that a graph cannot own"
+                    .into(),
+                fix: "record work of this crate alone, or use `Device::capture` and the `unsafe` launch of its graph",
+            }),
+            false => Ok(()),
+        }
     }
 }
 
@@ -39,7 +83,8 @@ impl Device {
     /// clones. [`Stream::fork`] makes further streams of the capture.
     ///
     /// The graph keeps the memory of these streams: [scratch memory](Stream::scratch), [words](Stream::resident) and
-    /// [values](Stream::state).
+    /// [values](Stream::state). It also keeps the memory of each [`Buffer`](crate::Buffer) that the recorded work uses.
+    /// [`capture_owned`](Self::capture_owned) makes graphs whose launch is safe.
     ///
     /// The error type is that of `work`. Where `work` ends in `Ok(())`, name the type:
     /// `Ok::<_, cutlet_host::Error>(())`.
@@ -75,7 +120,19 @@ impl Device {
         &self,
         work: impl FnOnce(&Stream) -> Result<(), E>,
     ) -> Result<Graph, E> {
-        let capture = Arc::new(Capture::default());
+        self.capture_for(false, work)
+    }
+
+    /// Records work for a graph. If it `owns_all`, work with memory that it cannot keep is refused.
+    pub(crate) fn capture_for<E: From<Error>>(
+        &self,
+        owns_all: bool,
+        work: impl FnOnce(&Stream) -> Result<(), E>,
+    ) -> Result<Graph, E> {
+        let capture = Arc::new(Capture {
+            owns_all,
+            ..Capture::default()
+        });
         let stream = Stream::recording_for(self, &Arc::downgrade(&capture))?;
         let recorded = match stream.gpu() {
             Some((_, handle)) => Recorded::Gpu(record_gpu(self, handle, || work(&stream))?),
@@ -87,7 +144,9 @@ impl Device {
         };
         let mut streams = std::mem::take(&mut *lock(&capture.joined));
         streams.push(stream);
-        Ok(Graph::new(self.clone(), recorded, streams))
+        capture.expect_own_work()?;
+        let memory = std::mem::take(&mut *lock(&capture.memory));
+        Ok(Graph::new(self.clone(), recorded, streams, memory))
     }
 }
 
@@ -103,6 +162,19 @@ pub struct Fork<'a> {
 }
 
 impl Stream {
+    /// Keeps memory that work of the stream is about to use, which is `what` in words, for the graph that the stream
+    /// records. A stream that records none keeps nothing.
+    pub(crate) fn keep_for_graph(
+        &self,
+        memory: Option<&Arc<Allocation>>,
+        what: impl FnOnce() -> String,
+    ) -> Result<()> {
+        match self.capture().and_then(Weak::upgrade) {
+            Some(capture) => capture.keep(memory, what),
+            None => Ok(()),
+        }
+    }
+
     /// A second stream, whose work begins after the work that was enqueued in this one so far. In a
     /// [capture](Device::capture), its work is recorded, too.
     ///

@@ -1,6 +1,6 @@
 //! The CPU backend's streams: work runs when it is enqueued, or is recorded during a capture.
 
-use std::sync::{Mutex, MutexGuard, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak};
 
 use crate::Result;
 use crate::capture::Capture;
@@ -34,10 +34,11 @@ impl Recording {
     ///
     /// # Safety
     /// The memory that the work was enqueued with is still alive.
-    pub(crate) unsafe fn replay(&self, queue: &CpuQueue) -> Result<()> {
+    pub(crate) unsafe fn replay(&self, queue: &CpuQueue, beside: Beside) -> Result<()> {
         // No deadlock: the recording's turn is always taken first, and no turn is taken after a queue's.
         let _of_recording = self.turn.take();
         let _of_queue = queue.turn();
+        let _running = Running::begin(beside);
         // SAFETY: the caller's promise.
         self.work.iter().try_for_each(|work| unsafe { work.run() })
     }
@@ -79,6 +80,7 @@ impl CpuQueue {
     /// Runs the work after work of other threads.
     pub(crate) fn run(&self, work: &impl Work) -> Result<()> {
         let _turn = self.turn();
+        let _running = Running::begin(Beside::OtherWork);
         // SAFETY: whoever enqueues work keeps its memory alive during the call.
         unsafe { work.run() }
     }
@@ -107,5 +109,44 @@ impl Turn {
     fn take(&self) -> Option<MutexGuard<'_, ()>> {
         let waits = !cutlet_simt::in_kernel();
         waits.then(|| lock(&self.0))
+    }
+}
+
+/// What runs on the CPU backend at the same time as a piece of work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Beside {
+    /// Work of other queues.
+    OtherWork,
+    /// Nothing: replays of graphs that own their memory, which others may use as well.
+    Nothing,
+}
+
+/// The right to run beside other work, or alone.
+enum Running {
+    BesideOthers {
+        _guard: RwLockReadGuard<'static, ()>,
+    },
+    Alone {
+        _guard: RwLockWriteGuard<'static, ()>,
+    },
+}
+
+impl Running {
+    /// Waits until the work may run. A panic of earlier work does no harm.
+    ///
+    /// `None` inside a kernel, whose own launch runs meanwhile. The launch it attempts is then refused.
+    fn begin(beside: Beside) -> Option<Running> {
+        static WORK: RwLock<()> = RwLock::new(());
+        if cutlet_simt::in_kernel() {
+            return None;
+        }
+        Some(match beside {
+            Beside::OtherWork => Running::BesideOthers {
+                _guard: WORK.read().unwrap_or_else(PoisonError::into_inner),
+            },
+            Beside::Nothing => Running::Alone {
+                _guard: WORK.write().unwrap_or_else(PoisonError::into_inner),
+            },
+        })
     }
 }

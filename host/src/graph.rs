@@ -1,10 +1,12 @@
 //! Graphs: work recorded once and replayed with one call.
 
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use cudarc::driver::sys::{self, CUgraphExec};
 
+use crate::allocation::Allocation;
+pub(crate) use crate::cpu_queue::Beside;
 use crate::cpu_queue::Recording;
 use crate::device::Place;
 use crate::driver::{RelaxedCaptureMode, check};
@@ -23,6 +25,8 @@ pub struct Graph {
     recorded: Recorded,
     /// The streams that recorded. Their memory is that of the recorded launches.
     _streams: Vec<Stream>,
+    /// The memory of buffers that the recorded work uses.
+    _memory: Vec<Arc<Allocation>>,
     /// What comes before the last replay, and the replay.
     replayed: Mark,
 }
@@ -48,11 +52,17 @@ unsafe impl Send for Executable {}
 unsafe impl Sync for Executable {}
 
 impl Graph {
-    pub(crate) fn new(device: Device, recorded: Recorded, streams: Vec<Stream>) -> Graph {
+    pub(crate) fn new(
+        device: Device,
+        recorded: Recorded,
+        streams: Vec<Stream>,
+        memory: Vec<Arc<Allocation>>,
+    ) -> Graph {
         Graph {
             device,
             recorded,
             _streams: streams,
+            _memory: memory,
             replayed: Mark::default(),
         }
     }
@@ -65,10 +75,20 @@ impl Graph {
     /// recorded work.
     ///
     /// # Safety
-    /// All memory that the recorded work uses is alive and stays alive until the work is done. Scratch
-    /// memory that was made during the capture does, because the graph keeps it. The safety requirements
-    /// of each recorded launch hold again.
+    /// All memory that the recorded work uses is alive and stays alive until the work is done. Memory of a
+    /// [`Buffer`](crate::Buffer) and scratch memory that was made during the capture are, because the graph keeps them.
+    /// All other accesses to the memory are ordered with the work. The safety requirements of each recorded launch hold
+    /// again. [`OwnedGraph`](crate::OwnedGraph) is a graph whose launch is safe.
     pub unsafe fn launch(&self, stream: &Stream) -> Result<()> {
+        // SAFETY: the caller's promise.
+        unsafe { self.launch_beside(stream, Beside::OtherWork) }
+    }
+
+    /// As [`launch`](Self::launch). On the CPU, `beside` says whether other work runs at the same time.
+    ///
+    /// # Safety
+    /// As `launch`, but if nothing runs beside it on the CPU, accesses there need no order.
+    pub(crate) unsafe fn launch_beside(&self, stream: &Stream, beside: Beside) -> Result<()> {
         self.device
             .expect(stream.device(), || "the graph".to_string())?;
         // A capture would record the launch, and outlive the graph's memory.
@@ -76,7 +96,7 @@ impl Graph {
         match (&self.recorded, stream.queue()) {
             (Recorded::Cpu(recording), Queue::Cpu(queue)) => {
                 // SAFETY: the caller's promise.
-                unsafe { recording.replay(queue)? }
+                unsafe { recording.replay(queue, beside)? }
             }
             (Recorded::Gpu(executable), Queue::Gpu(queue)) => {
                 self.device.bind()?;

@@ -36,6 +36,7 @@
 
 #[cfg(debug_assertions)]
 mod access;
+mod allocation;
 mod args;
 mod autotune;
 mod binding;
@@ -69,6 +70,7 @@ mod module;
 mod order;
 #[cfg(debug_assertions)]
 mod order;
+mod owned_graph;
 mod pinned;
 mod ptx_text;
 mod scratch;
@@ -96,6 +98,7 @@ pub use grid::Grid;
 pub use launch::LaunchConfig;
 pub use limits::Limits;
 pub use measure::Spread;
+pub use owned_graph::OwnedGraph;
 pub use pinned::PinnedBuffer;
 pub use ptx_text::ptx_text;
 pub use scratch::Scratch;

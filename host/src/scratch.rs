@@ -156,7 +156,10 @@ impl<T: DeviceData> Scratch<'_, T> {
         // SAFETY: the memory has that many elements while `self` is borrowed. It is freed after the stream's earlier
         // work, and only the stream may use it.
         let view = unsafe { View::of_allocation(self.stream.device(), address, len) };
-        view.bound_to(Binding::Stream(self.stream))
+        view.bound_to(Binding::Stream {
+            stream: self.stream,
+            is_own: true,
+        })
     }
 
     /// A view of all elements, for writing.
@@ -164,7 +167,10 @@ impl<T: DeviceData> Scratch<'_, T> {
         let (address, len) = self.place();
         // SAFETY: as in `view`, and `self` is borrowed exclusively.
         let view = unsafe { ViewMut::of_allocation(self.stream.device(), address, len) };
-        view.bound_to(Binding::Stream(self.stream))
+        view.bound_to(Binding::Stream {
+            stream: self.stream,
+            is_own: true,
+        })
     }
 
     fn place(&self) -> (u64, usize) {

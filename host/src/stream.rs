@@ -166,7 +166,7 @@ impl Stream {
         match self.queue() {
             Queue::Cpu(_) => None,
             Queue::Gpu(stream) => {
-                self.device.order().share();
+                self.share();
                 Some(stream.as_cudarc())
             }
         }
@@ -175,8 +175,16 @@ impl Stream {
     /// The stream's handle (`CUstream`, `cudaStream_t`), for other libraries; `None` on the CPU.
     pub fn as_raw(&self) -> Option<*mut c_void> {
         let (_, handle) = self.gpu()?;
-        self.device.order().share();
+        self.share();
         Some(handle.cast())
+    }
+
+    /// From now on, another library may enqueue work in the stream, or record it.
+    fn share(&self) {
+        self.device.order().share();
+        if let Some(capture) = self.capture().and_then(Weak::upgrade) {
+            capture.share();
+        }
     }
 
     /// The stream's device.

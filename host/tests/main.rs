@@ -9,6 +9,7 @@ mod launch;
 mod long_vector;
 mod memory;
 mod memory_checks;
+mod owned_graph;
 mod races;
 mod report;
 mod tensor_map;

@@ -413,14 +413,19 @@ fn a_graph_checks_its_replays() -> Result<()> {
 }
 
 #[test]
-fn a_replay_with_a_buffer_that_was_freed_is_an_error() -> Result<()> {
+fn a_replay_with_memory_that_was_freed_is_an_error() -> Result<()> {
     let stream = Device::cpu().stream()?;
     let x = stream.upload(&[1.0f32; 8])?;
     let mut y = stream.zeroed::<f32>(8)?;
     let function = stream.device().load(&PTX, &shifted)?;
+    // A graph keeps the memory of buffers, and not what is known by its address alone.
+    let cpu = Device::cpu();
+    // SAFETY: the CPU backend ends a kernel that uses what was freed.
+    let by_address = unsafe { View::from_raw(&cpu, x.view().address(), 8)? };
     // SAFETY: the CPU backend keeps the kernel within its buffers.
-    let graph = Device::cpu()
-        .capture(|stream| unsafe { stream.launch(&function, 2, (0i64, 0i64, &x, &mut y)) })?;
+    let graph = cpu.capture(|stream| unsafe {
+        stream.launch(&function, 2, (0i64, 0i64, by_address, &mut y))
+    })?;
     // SAFETY: the buffers live.
     unsafe { graph.launch(&stream)? };
     drop(x);

@@ -102,8 +102,10 @@ impl<'a> RowIndices<'a> {
         in_stream("gemm", stream, "the report of bad indices", self.first_miss)
     }
 
-    /// Says that a product in the stream reads the indices.
+    /// Says that a product in the stream reads the indices, and may write the report.
     pub(super) fn use_in(&self, stream: &Stream) -> Result<()> {
+        let first_miss = self.first_miss;
+        first_miss.use_in(stream, "gemm", "the report of bad indices")?;
         Ok(self.indices.words().use_in(stream, "gemm", "the indices")?)
     }
 

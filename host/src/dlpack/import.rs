@@ -144,7 +144,10 @@ impl<'s> Imported<'s> {
         // SAFETY: promised to `new` of the elements of the tensor, and to this function that no others are read. Only the
         // stream may use the view, and `drop` waits for it.
         let view = unsafe { View::from_raw(self.stream.device(), self.address, self.span)? };
-        Ok(view.bound_to(Binding::Stream(self.stream)))
+        Ok(view.bound_to(Binding::Stream {
+            stream: self.stream,
+            is_own: false,
+        }))
     }
 
     fn expect_type<T: Element>(&self) -> Result<()> {
@@ -266,7 +269,10 @@ impl<'s> ImportedMut<'s> {
         // SAFETY: promised to `new` of the elements of the tensor, and to this function that no others are used. The view
         // borrows the tensor exclusively. Only the stream may use the view, and `drop` waits for it.
         let view = unsafe { ViewMut::from_raw(stream.device(), address, span)? };
-        Ok(view.bound_to(Binding::Stream(stream)))
+        Ok(view.bound_to(Binding::Stream {
+            stream,
+            is_own: false,
+        }))
     }
 }
 
