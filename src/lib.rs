@@ -54,6 +54,7 @@ pub use cutlet_host::{
     Backend, Buffer, Device, Error as HostError, Event, Graph, IntoView, IntoViewMut, OwnedGraph,
     PinnedBuffer, Scratch, Stream, View, ViewMut, cpu, gpu_count,
 };
+pub use cutlet_kernels::rows::functions::{AnyBinary, AnyUnary, Binary, Unary};
 pub use cutlet_layout_core::{IntTuple, Layout, Tiler, layout, shape, tile};
 pub use embedding_bag::{
     Bags, EmbeddingBag, PooledElement, Pooling, embedding_bag, embedding_bag_checked,
@@ -71,7 +72,11 @@ pub use into_tensor::{IntoTensor, IntoTensorMut};
 pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 pub use moe::{Logit, MoeRows, RouterWeights, top_k};
 pub use permute::permute;
-pub use rowops::{Norm, NormElement, Softmax, SoftmaxElement, layer_norm, rms_norm, softmax};
+pub use rowops::{
+    CastElement, MapElement, MapKernels, Norm, NormElement, Pairing, Rope, RopeElement, RopeTable,
+    Softmax, SoftmaxElement, add, binary, binary_in_place, cast, layer_norm, map1, map2, map3, mul,
+    rms_norm, softmax, unary, unary_in_place,
+};
 pub use rows::{Index, OutOfRange, check_indices};
 pub use scatter::{
     AddElement, Scatter, ScatterAdd, scatter, scatter_add, scatter_add_checked, scatter_checked,

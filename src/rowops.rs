@@ -1,14 +1,25 @@
 //! Operations on each row of a tensor, which its last mode is.
 
+mod map;
 mod norm;
 mod operand;
+mod rope;
 mod softmax;
 mod space;
 
+pub use map::{
+    CastElement, MapElement, MapKernels, add, binary, binary_in_place, cast, map1, map2, map3, mul,
+    unary, unary_in_place,
+};
 pub use norm::{Norm, NormElement, layer_norm, rms_norm};
+pub use rope::{Pairing, Rope, RopeElement, RopeTable};
 pub use softmax::{Softmax, SoftmaxElement, softmax};
 
+use cutlet_kernels::rows::{Shape, Warp4, Warp8, WarpAny};
+use cutlet_layout_core::tile_extent;
+
 use crate::{Error, Result};
+use space::RowSet;
 
 /// Bytes of the widest access.
 const WIDEST: usize = 16;
@@ -30,28 +41,35 @@ pub struct ForRows<K: 'static> {
     block_any: &'static K,
 }
 
+/// Rows of a block whose warps have a row each.
+const WARPS: usize = 8;
+
+/// Elements of a row that a warp holds, if its accesses have this many elements, or if they are not aligned.
+fn held_by_warp(width: usize, is_aligned: bool) -> usize {
+    const fn tile<S: Shape>() -> usize {
+        let [rows, columns] = tile_extent::<S::Tile>();
+        assert!(
+            rows as usize == WARPS,
+            "the warps of a block have as many rows"
+        );
+        columns as usize
+    }
+    match (is_aligned, width) {
+        (false, _) => const { tile::<WarpAny>() },
+        (true, 4) => const { tile::<Warp4>() },
+        (true, _) => const { tile::<Warp8>() },
+    }
+}
+
 impl<K> ForRows<K> {
     /// The kernel for these rows of elements `T`, and its blocks. A warp has a row that it can hold.
-    fn choose<T>(&self, rows: &space::RowSet) -> (&'static K, u32) {
-        use cutlet_kernels::rows::{Shape, Warp4, Warp8, WarpAny};
-        use cutlet_layout_core::{StaticLayout, tile_extent};
-
-        const fn tile<S: Shape>() -> [usize; 2] {
-            let [rows, columns] = tile_extent::<S::Tile>();
-            assert!(<S::Tile as StaticLayout>::SIZE > 0);
-            [rows as usize, columns as usize]
-        }
-        let aligned = rows.is_aligned;
-        let [of_block, held] = match (aligned, size_of::<T>()) {
-            (false, _) => const { tile::<WarpAny>() },
-            (true, 4) => const { tile::<Warp4>() },
-            (true, _) => const { tile::<Warp8>() },
-        };
+    fn choose<T>(&self, rows: &RowSet) -> (&'static K, u32) {
         let [count, columns] = rows.extent();
-        match (aligned, columns <= held) {
-            (true, true) => (self.warp, count.div_ceil(of_block) as u32),
+        let held = held_by_warp(WIDEST / size_of::<T>(), rows.is_aligned);
+        match (rows.is_aligned, columns <= held) {
+            (true, true) => (self.warp, count.div_ceil(WARPS) as u32),
             (true, false) => (self.block, count as u32),
-            (false, true) => (self.warp_any, count.div_ceil(of_block) as u32),
+            (false, true) => (self.warp_any, count.div_ceil(WARPS) as u32),
             (false, false) => (self.block_any, count as u32),
         }
     }

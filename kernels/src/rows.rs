@@ -9,6 +9,9 @@
 //! |---|---|
 //! | `x / √(mean of x² + ε) · w`, `(x − mean) / √(variance + ε) · w + b` | [`norm`] |
 //! | `e^(x − max) / Σ e^(x − max)` and its logarithm | [`softmax`] |
+//! | pairs of elements, rotated by angles of the row's position | [`rope`] |
+//! | functions of elements, of one's own by [`map`] | [`functions`] |
+//! | elements of another type | [`cast`] |
 //!
 //! GPUs of all generations run the kernels for the oldest one: a row comes from memory once, so newer instructions would
 //! gain nothing.
@@ -17,7 +20,24 @@
     not(target_arch = "nvptx64"),
     all(feature = "rows", not(target_feature = "sm_90"))
 ))]
+pub mod cast;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "rows", not(target_feature = "sm_90"))
+))]
+pub mod functions;
+pub mod map;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "rows", not(target_feature = "sm_90"))
+))]
 pub mod norm;
+mod number;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "rows", not(target_feature = "sm_90"))
+))]
+pub mod rope;
 mod shapes;
 #[cfg(any(
     not(target_arch = "nvptx64"),
@@ -27,6 +47,7 @@ pub mod softmax;
 mod space;
 mod team;
 
+pub use number::Number;
 pub use shapes::{Block4, Block8, BlockAny, Held, Shape, THREADS, Warp4, Warp8, WarpAny, held};
 pub use space::{BoundRows, RowStrides, Rows, Space};
 pub use team::{OfBlock, OfWarp, Team};

@@ -246,7 +246,7 @@ impl<'a, T: NormElement> Norm<'a, T> {
         x.check(operation, stream, "x", y)?;
         let (of_x, of_y) = (x.rows("x", y), written_rows("y", y));
         let mut rows = match &self.residual {
-            None => RowSet::of(operation, size_of::<T>(), &[of_x, of_y])?,
+            None => RowSet::of(operation, &[of_x, of_y])?,
             Some(residual) => {
                 in_stream(operation, stream, "the residual", residual.view.view())?;
                 let written = residual.addresses();
@@ -255,7 +255,7 @@ impl<'a, T: NormElement> Norm<'a, T> {
                     disjoint(operation, "x", x.addresses(), written)?;
                 }
                 let of_residual = written_rows("the residual", residual);
-                RowSet::of(operation, size_of::<T>(), &[of_x, of_y, of_residual])?
+                RowSet::of(operation, &[of_x, of_y, of_residual])?
             }
         };
         let [_, columns] = rows.extent();

@@ -2,6 +2,7 @@
 
 use cutlet_device::{DeviceData, Global, GlobalMut};
 use cutlet_host::{ArgSite, KernelArg, Stream, View, ViewMut};
+use cutlet_layout_core::{Int, Layout};
 
 use super::refuse;
 use super::space::HasRows;
@@ -48,7 +49,11 @@ pub struct Read<'a, T: DeviceData>(pub Option<Tensor<'a, T>>);
 
 impl<'a, T: DeviceData> Read<'a, T> {
     /// The operand as it has rows, for an output.
-    pub fn rows<'t>(&'t self, what: &'static str, output: &'t TensorMut<'_, T>) -> HasRows<'t> {
+    pub fn rows<'t, U: DeviceData>(
+        &'t self,
+        what: &'static str,
+        output: &'t TensorMut<'_, U>,
+    ) -> HasRows<'t> {
         match &self.0 {
             Some(tensor) => rows_of(what, tensor),
             None => written_rows(what, output),
@@ -56,7 +61,7 @@ impl<'a, T: DeviceData> Read<'a, T> {
     }
 
     /// What the kernel reads.
-    pub fn source(&self, output: &TensorMut<'_, T>) -> Source<'a, T> {
+    pub fn source<U: DeviceData>(&self, output: &TensorMut<'_, U>) -> Source<'a, T> {
         match &self.0 {
             Some(tensor) => Source::View(tensor.view),
             None => Source::Known(pointer(output.view.view())),
@@ -64,12 +69,12 @@ impl<'a, T: DeviceData> Read<'a, T> {
     }
 
     /// Returns an error unless the stream may read the tensor, and the output does not overlap it.
-    pub fn check(
+    pub fn check<U: DeviceData>(
         &self,
         operation: &'static str,
         stream: &Stream,
         what: &'static str,
-        output: &TensorMut<'_, T>,
+        output: &TensorMut<'_, U>,
     ) -> Result<()> {
         match &self.0 {
             Some(tensor) => check_read(operation, stream, what, tensor, output),
@@ -96,6 +101,7 @@ pub fn rows_of<'t, T: DeviceData>(what: &'static str, tensor: &'t Tensor<'_, T>)
         what,
         layout: &tensor.layout,
         address: tensor.view.address(),
+        bytes: size_of::<T>(),
     }
 }
 
@@ -108,7 +114,47 @@ pub fn written_rows<'t, T: DeviceData>(
         what,
         layout: &tensor.layout,
         address: tensor.view.view().address(),
+        bytes: size_of::<T>(),
     }
+}
+
+/// The layout of a tensor that has an element for each row, with the rows' columns as a last mode of stride 0.
+///
+/// # Errors
+/// If its shape is not that of the rows' modes, or of these and a mode of one element.
+pub fn layout_of_rows(
+    operation: &'static str,
+    what: &str,
+    layout: &Layout,
+    rows: &Layout,
+) -> Result<Layout> {
+    let rank = rows.rank();
+    let columns = rows.mode(rank - 1).size();
+    let repeated = Layout::leaf(Int::dynamic(columns), Int::dynamic(0));
+    let of_rows = |modes: usize| {
+        let prefix = |layout: &Layout| layout.take(0, modes).shape();
+        modes == 0 || layout.rank() >= modes && prefix(layout) == prefix(rows)
+    };
+    if of_rows(rank - 1) && layout.rank() == rank && layout.mode(rank - 1).size() == 1 {
+        return Ok(match rank {
+            1 => repeated,
+            _ => layout.replace(rank - 1, &repeated),
+        });
+    }
+    if of_rows(rank - 1) && rank > 1 && layout.rank() == rank - 1 {
+        return Ok(match rank {
+            2 => Layout::concat2(&layout.mode(0), &repeated),
+            _ => layout.append(&repeated),
+        });
+    }
+    refuse(
+        operation,
+        format!(
+            "the layout of {what} is {}, and the rows are those of {}; give the same modes but for the last one",
+            layout.to_dynamic(),
+            rows.to_dynamic()
+        ),
+    )
 }
 
 /// An optional tensor's memory, or any address.

@@ -185,11 +185,11 @@ impl<'a, T: SoftmaxElement> Softmax<'a, T> {
         x.check(NAME, stream, "x", &y)?;
         let (of_x, of_y) = (x.rows("x", &y), written_rows("y", &y));
         let rows = match &self.mask {
-            None => RowSet::of(NAME, size_of::<T>(), &[of_x, of_y])?,
+            None => RowSet::of(NAME, &[of_x, of_y])?,
             Some(mask) => {
                 check_read(NAME, stream, "the mask", mask, &y)?;
                 let of_mask = rows_of("the mask", mask);
-                RowSet::of(NAME, size_of::<T>(), &[of_x, of_y, of_mask])?
+                RowSet::of(NAME, &[of_x, of_y, of_mask])?
             }
         };
         let args = SoftmaxArgs {

@@ -18,6 +18,16 @@ pub struct HasRows<'a> {
     pub what: &'static str,
     pub layout: &'a Layout,
     pub address: u64,
+    /// Bytes of an element, or 0 if it has an element for each row, and threads read that alone.
+    pub bytes: usize,
+}
+
+impl HasRows<'_> {
+    /// Whether accesses of this many elements are aligned if rows have these strides.
+    fn is_aligned(&self, width: usize, strides: &[i64]) -> bool {
+        let begins = |width: usize| self.address.is_multiple_of((width * self.bytes) as u64);
+        self.bytes == 0 || begins(width) && strides.iter().all(|it| it % width as i64 == 0)
+    }
 }
 
 /// The rows of operands of one shape.
@@ -28,18 +38,20 @@ pub struct RowSet {
     pub strides: [RowStrides; 4],
     /// Extent of the mode before the last one, which the rows of a causal matrix are.
     pub queries: usize,
-    /// Whether all vectors of [`WIDEST`] bytes are aligned in all operands.
+    /// Whether the widest vectors that suit all operands are aligned in each.
     pub is_aligned: bool,
+    /// Elements of these vectors.
+    pub width: usize,
 }
 
 impl RowSet {
-    /// The rows of up to four operands of elements of some bytes. The first one's shape is the operation's.
+    /// The rows of up to four operands. The first one's shape is the operation's.
     ///
     /// # Errors
     /// If a shape differs, a row is not contiguous, or there are too many modes of rows.
-    pub fn of(operation: &'static str, bytes: usize, operands: &[HasRows<'_>]) -> Result<RowSet> {
+    pub fn of(operation: &'static str, operands: &[HasRows<'_>]) -> Result<RowSet> {
         let first = &operands[0];
-        for other in &operands[1..] {
+        for other in operands {
             if other.layout.shape() != first.layout.shape() {
                 return refuse(
                     operation,
@@ -52,15 +64,9 @@ impl RowSet {
                     ),
                 );
             }
-        }
-        let mut is_aligned = true;
-        for operand in operands {
-            let columns = contiguous(operation, operand)?;
-            let start = operand.address.is_multiple_of(WIDEST as u64);
-            is_aligned &= start && (columns * bytes).is_multiple_of(WIDEST);
+            expect_contiguous(operation, other)?;
         }
         let modes = Modes::of(operation, operands)?;
-        is_aligned &= modes.are_multiples_of(WIDEST / bytes);
         let columns = first.layout.mode(first.layout.rank() - 1).size() as usize;
         let rows = modes.size();
         if rows.max(columns) > MAX_EXTENT {
@@ -71,12 +77,18 @@ impl RowSet {
             return refuse(operation, found);
         }
         let [_, middle, inner] = modes.extents.map(divisor);
+        let width = width_of(operands);
+        let mut strided = operands.iter().zip(&modes.strides);
+        let is_aligned = columns.is_multiple_of(width)
+            && strided.all(|(operand, strides)| operand.is_aligned(width, strides));
         Ok(RowSet {
             space: Space {
                 middle,
                 inner,
                 rows: rows as i32,
                 columns: columns as i32,
+                last_columns: columns as i32,
+                padding: 0,
             },
             strides: modes.strides,
             queries: match first.layout.rank() {
@@ -84,7 +96,40 @@ impl RowSet {
                 rank => first.layout.mode(rank - 2).size() as usize,
             },
             is_aligned,
+            width,
         })
+    }
+
+    /// The same elements as rows that suit a warp each, if rows follow one another in all operands: only the last row may
+    /// be shorter. For operations to which rows mean nothing.
+    pub fn split(self, operands: &[HasRows<'_>]) -> RowSet {
+        let [rows, columns] = self.extent();
+        let follow = |strides: &RowStrides| strides[..2] == [0, 0] && strides[2] == columns as i64;
+        if rows > 1 && !self.strides[..operands.len()].iter().all(follow) {
+            return self;
+        }
+        let (count, width) = (rows * columns, width_of(operands));
+        let is_aligned =
+            count.is_multiple_of(width) && operands.iter().all(|it| it.is_aligned(width, &[]));
+        let columns = super::held_by_warp(width, is_aligned);
+        let rows = count.div_ceil(columns);
+        if rows > MAX_EXTENT {
+            return self;
+        }
+        RowSet {
+            space: Space {
+                middle: divisor(1),
+                inner: divisor(rows),
+                rows: rows as i32,
+                columns: columns as i32,
+                last_columns: (count - (rows - 1) * columns) as i32,
+                padding: 0,
+            },
+            strides: [[0, 0, columns as i64]; 4],
+            queries: 1,
+            is_aligned,
+            width,
+        }
     }
 
     /// Rows and columns.
@@ -99,15 +144,19 @@ pub fn divisor(extent: usize) -> Divisor {
     Divisor::new(extent.unwrap_or(NonZeroU32::MIN))
 }
 
-/// The elements of a row.
-///
-/// # Errors
-/// If they are not contiguous.
-fn contiguous(operation: &'static str, operand: &HasRows<'_>) -> Result<usize> {
+/// Elements of the widest access to all operands.
+fn width_of(operands: &[HasRows<'_>]) -> usize {
+    let widest = operands.iter().map(|it| it.bytes).max();
+    // Vectors have eight elements at most.
+    (WIDEST / widest.unwrap_or(WIDEST)).min(8)
+}
+
+/// Returns an error if the elements of a row are not contiguous.
+fn expect_contiguous(operation: &'static str, operand: &HasRows<'_>) -> Result<()> {
     let last = operand.layout.rank() - 1;
     match one_stride(operand.layout, last) {
-        Some((columns, 1)) => Ok(columns),
-        Some((1, _)) => Ok(1),
+        Some((_, 1) | (1, _)) => Ok(()),
+        _ if operand.bytes == 0 => Ok(()),
         _ => refuse(
             operation,
             format!(
@@ -178,12 +227,6 @@ impl Modes {
         self.extents
             .iter()
             .fold(1, |size, extent| size.saturating_mul(*extent))
-    }
-
-    /// Whether rows begin at multiples of this many elements.
-    fn are_multiples_of(&self, elements: usize) -> bool {
-        let strides = self.strides.as_flattened();
-        strides.iter().all(|it| it % elements as i64 == 0)
     }
 }
 

@@ -20,6 +20,10 @@ pub struct Space {
     pub rows: i32,
     /// Elements of a row.
     pub columns: i32,
+    /// Elements of the last row, which may have fewer.
+    pub last_columns: i32,
+    /// Unused.
+    pub padding: u32,
 }
 
 /// Strides of an operand's rows: those of the outermost, the middle and the innermost mode.
@@ -28,7 +32,7 @@ pub type RowStrides = [i64; 3];
 impl Space {
     /// The elements before a row.
     #[inline(always)]
-    fn begin(&self, strides: RowStrides, row: i32) -> i64 {
+    pub fn begin(&self, strides: RowStrides, row: i32) -> i64 {
         let (others, inner) = self.inner.div_rem(row as u32);
         let (outer, middle) = self.middle.div_rem(others);
         let [by_outer, by_middle, by_inner] = strides;
@@ -53,10 +57,20 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// The rows as those of a matrix, all in the same place.
+    /// The rows as those of a matrix, all in the same place, where each has as many elements as this one.
     #[inline(always)]
-    fn one_row(&self) -> RowMajor {
-        RowMajor::new(self.extent(), 0)
+    fn as_row(&self, row: i32) -> RowMajor {
+        let Space {
+            rows,
+            columns,
+            last_columns,
+            ..
+        } = self.space;
+        let columns = match row + 1 == rows {
+            true => last_columns,
+            false => columns,
+        };
+        RowMajor::new([rows, columns], 0)
     }
 }
 
@@ -73,7 +87,7 @@ impl Inner for Rows {
 
     #[inline(always)]
     fn partition<Thr: StaticLayout, Val: StaticLayout>(&self, offset: Coord, thr: u32) -> Coord {
-        self.one_row().partition::<Thr, Val>(offset, thr)
+        self.as_row(0).partition::<Thr, Val>(offset, thr)
     }
 
     #[inline(always)]
@@ -85,7 +99,7 @@ impl Inner for Rows {
             )
         }
         BoundRows {
-            in_row: self.one_row().bind::<L>(offset),
+            in_row: self.as_row(offset[0]).bind::<L>(offset),
             // A row beyond the last one is not accessed, and may have any place.
             begin: self.space.begin(self.strides, offset[0]),
         }

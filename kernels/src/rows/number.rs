@@ -1,0 +1,80 @@
+//! Element types of operations that compute in f32.
+
+use cutlet_device::fp8::F8E4M3;
+use cutlet_device::{DeviceData, Float};
+use half::{bf16, f16};
+
+/// An element type whose values an operation computes with as f32.
+pub trait Number: DeviceData + Default {
+    /// The same value as `f32`.
+    fn widen(self) -> f32;
+    /// The nearest value, ties to even.
+    fn narrow(value: f32) -> Self;
+}
+
+macro_rules! floats {
+    ($($type:ty)+) => {$(
+        impl Number for $type {
+            #[inline(always)]
+            fn widen(self) -> f32 {
+                Float::to_f32(self)
+            }
+
+            #[inline(always)]
+            fn narrow(value: f32) -> Self {
+                Float::from_f32(value)
+            }
+        }
+    )+};
+}
+floats!(f32 f16 bf16);
+
+/// What lies beyond the largest number, infinities included, becomes that number. NaN stays NaN.
+impl Number for F8E4M3 {
+    #[inline(always)]
+    fn widen(self) -> f32 {
+        /// Shifts the exponent from the bias of e4m3 to that of f32, subnormal numbers included.
+        const BIAS: f32 = f32::from_bits((127 + 120) << 23);
+        let bits = u32::from(self.to_bits());
+        let magnitude = match bits & 0x7f {
+            0x7f => f32::NAN,
+            finite => f32::from_bits(finite << 20) * BIAS,
+        };
+        f32::from_bits(magnitude.to_bits() | (bits & 0x80) << 24)
+    }
+
+    #[inline(always)]
+    fn narrow(value: f32) -> Self {
+        const LARGEST: f32 = 448.0;
+        let within = value.clamp(-LARGEST, LARGEST);
+        match value.is_nan() {
+            true => F8E4M3::from_bits(0x7f),
+            false => F8E4M3::from_f32(within),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_numbers_of_e4m3_widen_and_narrow() {
+        for bits in 0..=u8::MAX {
+            let number = F8E4M3::from_bits(bits);
+            let (wide, expected) = (number.widen(), number.to_f32());
+            assert!(
+                wide == expected || wide.is_nan() && expected.is_nan(),
+                "{bits}: {wide}, not {expected}"
+            );
+            if !wide.is_nan() {
+                assert_eq!(F8E4M3::narrow(wide), number);
+            }
+        }
+        assert_eq!(F8E4M3::narrow(1e9).to_f32(), 448.0);
+        assert_eq!(F8E4M3::narrow(f32::NEG_INFINITY).to_f32(), -448.0);
+        assert!(F8E4M3::narrow(f32::NAN).to_f32().is_nan());
+        // Half of the way to the smallest number, which is odd.
+        assert_eq!(F8E4M3::narrow(2f32.powi(-10)).to_f32(), 0.0);
+    }
+}
