@@ -67,8 +67,8 @@ impl<'a> Binding<'a> {
         expected
     }
 
-    /// Notes an access, which is about to be enqueued in `user`. A graph that is being recorded keeps the memory. In
-    /// builds with debug assertions, it is an error if nothing orders the access after a conflicting one in another
+    /// Notes an access, which is about to be enqueued in `user`. The memory is freed after it, and a graph that is being
+    /// recorded keeps the memory. In builds with debug assertions, it is an error if nothing orders the access after a conflicting one in another
     /// stream.
     #[cfg_attr(debug_assertions, track_caller)]
     pub(crate) fn note(
@@ -80,10 +80,10 @@ impl<'a> Binding<'a> {
         match self {
             Binding::Device { memory, uses, .. } => {
                 uses.note(user, access, &what)?;
-                user.keep_for_graph(memory, what)
+                user.uses_memory(memory, what)
             }
             Binding::Stream { is_own: true, .. } => Ok(()),
-            Binding::Stream { is_own: false, .. } => user.keep_for_graph(None, what),
+            Binding::Stream { is_own: false, .. } => user.uses_memory(None, what),
         }
     }
 }

@@ -16,7 +16,11 @@ use crate::{Error, Result, Stream};
 
 /// `len` elements of `T` on a device. A [`Stream`](crate::Stream) makes it: `zeroed`, `upload`.
 ///
-/// On the CPU backend this is host memory. Dropping a buffer waits for the work that uses it.
+/// On the CPU backend this is host memory.
+///
+/// Dropping a buffer does not wait. Its memory is freed after the work that uses it: that of the stream that made it, and
+/// of every stream that a call has used it in. Later buffers reuse it. A GPU without memory pools waits for the work.
+/// So does the drop of memory that was allocated in a stream whose work was being recorded.
 ///
 /// A buffer begins at a multiple of 256 bytes. Elements that need more do not compile:
 ///
@@ -36,16 +40,27 @@ pub struct Buffer<T: DeviceData> {
 }
 
 impl<T: DeviceData> Buffer<T> {
-    /// Memory for `len` elements, uninitialised. On the CPU it has zeros, but a kernel may not read them.
-    pub(crate) fn allocate(device: &Device, len: usize) -> Result<Buffer<T>> {
-        const { elements_fit::<T>() }
+    /// Memory for `len` elements and for work of the stream, uninitialised. On the CPU it has zeros, but a kernel may not
+    /// read them.
+    pub(crate) fn allocate(stream: &Stream, len: usize) -> Result<Buffer<T>> {
+        let bytes = bytes_of::<T>(stream.device(), len)?;
+        Allocation::new(stream, bytes).map(|memory| Self::of(memory, len))
+    }
+
+    /// As [`allocate`](Self::allocate), for work of replays, which are in no certain streams.
+    pub(crate) fn allocate_apart(device: &Device, len: usize) -> Result<Buffer<T>> {
         let bytes = bytes_of::<T>(device, len)?;
-        Ok(Buffer {
-            memory: Arc::new(Allocation::new(device, bytes)?),
+        Allocation::apart(device, bytes).map(|memory| Self::of(memory, len))
+    }
+
+    fn of(memory: Allocation, len: usize) -> Self {
+        const { elements_fit::<T>() }
+        Buffer {
+            memory: Arc::new(memory),
             len,
             elements: PhantomData,
             uses: Uses::default(),
-        })
+        }
     }
 
     /// The device that the memory is on.
@@ -61,6 +76,12 @@ impl<T: DeviceData> Buffer<T> {
     /// Whether there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
+    }
+
+    /// The memory, which the buffer owns.
+    #[cfg(feature = "dlpack")]
+    pub(crate) fn memory(&self) -> &Allocation {
+        &self.memory
     }
 
     fn binding(&self) -> Binding<'_> {
@@ -114,15 +135,6 @@ impl<T: DeviceData> Buffer<T> {
     /// [`Error::OutOfRange`].
     pub fn slice_mut(&mut self, range: impl RangeBounds<usize>) -> Result<ViewMut<'_, T>> {
         self.view_mut().into_slice(range)
-    }
-}
-
-impl<T: DeviceData> Drop for Buffer<T> {
-    fn drop(&mut self) {
-        // A graph that uses the memory keeps it. Otherwise the memory is freed next, which waits for the work that uses it.
-        if Arc::strong_count(&self.memory) == 1 {
-            self.uses.end();
-        }
     }
 }
 
@@ -200,10 +212,11 @@ impl<'a, T: DeviceData> View<'a, T> {
         self.binding.expect(stream, what)
     }
 
-    /// Says that work of `operation`, which is about to be enqueued in `stream`, reads the elements. An error names them
-    /// `operation: operand`. Builds without debug assertions do nothing.
+    /// Says that work of `operation`, which is about to be enqueued in `stream`, reads the elements: their memory is
+    /// not freed before, and a graph that is being recorded keeps it. An error names them `operation: operand`.
     ///
-    /// Copies, fills and launches say it themselves. It is for code that passes on the [`address`](Self::address).
+    /// Copies, fills and launches say it themselves. Code that passes on the [`address`](Self::address) must, because a
+    /// buffer may be dropped while its work is under way.
     ///
     /// ```
     /// # fn main() -> cutlet_host::Result<()> {
@@ -220,7 +233,9 @@ impl<'a, T: DeviceData> View<'a, T> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Unordered`] if another stream writes the elements, and nothing orders this one after it.
+    /// [`Error::Unordered`] if another stream writes the elements, and nothing orders this one after it: builds with debug
+    /// assertions look for it. [`Error::Capture`] if the stream records an [`OwnedGraph`](crate::OwnedGraph) and the
+    /// elements are not those of a buffer.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn use_in(&self, stream: &Stream, operation: &'static str, operand: &str) -> Result<()> {
         let access = Access::read(self, Caller::call(operation));
@@ -275,7 +290,7 @@ impl<'a, T: DeviceData> View<'a, T> {
         self.len == 0
     }
 
-    /// The address of the first element on the device.
+    /// The address of the first element on the device. Whoever enqueues work with it says so by [`use_in`](Self::use_in).
     pub fn address(&self) -> u64 {
         self.address
     }
@@ -443,7 +458,7 @@ impl<'a, T: DeviceData> ViewMut<'a, T> {
         self.len == 0
     }
 
-    /// The address of the first element on the device.
+    /// The address of the first element on the device. Whoever enqueues work with it says so by [`use_in`](Self::use_in).
     pub fn address(&self) -> u64 {
         self.address
     }

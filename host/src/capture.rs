@@ -162,16 +162,16 @@ pub struct Fork<'a> {
 }
 
 impl Stream {
-    /// Keeps memory that work of the stream is about to use, which is `what` in words, for the graph that the stream
-    /// records. A stream that records none keeps nothing.
-    pub(crate) fn keep_for_graph(
+    /// Work of the stream is about to use memory, which is `what` in words. The graph that the stream records keeps it. If
+    /// it records none, the memory is freed after the work.
+    pub(crate) fn uses_memory(
         &self,
         memory: Option<&Arc<Allocation>>,
         what: impl FnOnce() -> String,
     ) -> Result<()> {
         match self.capture().and_then(Weak::upgrade) {
             Some(capture) => capture.keep(memory, what),
-            None => Ok(()),
+            None => memory.map_or(Ok(()), |memory| memory.is_used_in(self)),
         }
     }
 

@@ -33,7 +33,7 @@ impl Stream {
     /// [`Error::OutOfMemory`], [`Error::Driver`].
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn filled<T: DeviceData>(&self, len: usize, byte: u8) -> Result<Buffer<T>> {
-        let mut buffer = Buffer::allocate(self.device(), len)?;
+        let mut buffer = Buffer::allocate(self, len)?;
         self.initialize(buffer.view_mut(), byte)?;
         Ok(buffer)
     }
@@ -67,7 +67,7 @@ impl Stream {
     /// [`Error::OutOfMemory`], [`Error::Driver`]; [`Error::Capturing`] during a capture.
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn upload<T: DeviceData>(&self, data: &[T]) -> Result<Buffer<T>> {
-        let mut buffer = Buffer::allocate(self.device(), data.len())?;
+        let mut buffer = Buffer::allocate(self, data.len())?;
         self.copy_from_host(data, &mut buffer)?;
         Ok(buffer)
     }

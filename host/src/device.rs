@@ -9,9 +9,9 @@ use cudarc::driver::sys::CUdevice_attribute as A;
 use crate::driver::{self, During, attribute};
 use crate::gpu::Gpu;
 use crate::lock::lock;
+use crate::memory_pool::MemoryPool;
 use crate::module::ModuleCache;
 use crate::order::DeviceOrder;
-use crate::scratch_pool::ScratchPool;
 use crate::{Error, Limits, Result};
 
 /// A GPU or the CPU backend. Cloning is cheap, and clones are the same device.
@@ -74,7 +74,7 @@ struct Inner {
     clusters: [OnceLock<u32>; 5],
     place: Place,
     modules: ModuleCache,
-    scratch: ScratchPool,
+    pool: MemoryPool,
     order: DeviceOrder,
 }
 
@@ -208,7 +208,8 @@ impl Device {
         self.inner.limits
     }
 
-    /// Free and total memory in bytes; `None` on the CPU.
+    /// Free and total memory in bytes; `None` on the CPU. What this crate keeps for later buffers is not free: see
+    /// [`trim_memory`](Self::trim_memory).
     ///
     /// # Errors
     /// [`Error::Driver`] if the query fails.
@@ -219,6 +220,34 @@ impl Device {
                 gpu.make_current()?;
                 let info = cudarc::driver::result::mem_get_info();
                 info.during("asking for free memory").map(Some)
+            }
+        }
+    }
+
+    /// Gives memory of dropped buffers back to the driver, for other libraries and processes, but `keep` bytes of it.
+    ///
+    /// Memory of dropped buffers and scratch memory is kept for later ones, so that allocating takes no time. It is
+    /// reused after the work that used it. Memory whose work is not done yet is not given back. On the CPU there is
+    /// nothing to give back.
+    ///
+    /// ```
+    /// # fn main() -> cutlet_host::Result<()> {
+    /// let device = cutlet_host::Device::auto();
+    /// let stream = device.stream()?;
+    /// drop(stream.zeroed::<f32>(1 << 20)?);
+    /// stream.synchronize()?;
+    /// device.trim_memory(0)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Driver`] if the driver refuses.
+    pub fn trim_memory(&self, keep: usize) -> Result<()> {
+        match &self.inner.place {
+            Place::Cpu => Ok(()),
+            Place::Gpu(gpu) => {
+                self.inner.pool.free_postponed(self, gpu);
+                self.inner.pool.trim(gpu, keep)
             }
         }
     }
@@ -260,9 +289,9 @@ impl Device {
         &self.inner.modules
     }
 
-    /// The pool of scratch memory; not used on the CPU.
-    pub(crate) fn scratch_pool(&self) -> &ScratchPool {
-        &self.inner.scratch
+    /// The pool of memory; not used on the CPU.
+    pub(crate) fn memory_pool(&self) -> &MemoryPool {
+        &self.inner.pool
     }
 
     /// The order of the device's work.
@@ -314,7 +343,7 @@ fn cpu() -> Inner {
         clusters: Default::default(),
         place: Place::Cpu,
         modules: ModuleCache::default(),
-        scratch: ScratchPool::default(),
+        pool: MemoryPool::default(),
         order: DeviceOrder::default(),
     }
 }
@@ -369,7 +398,7 @@ fn gpu(context: Arc<CudaContext>) -> Result<Inner> {
         clusters: Default::default(),
         place: Place::Gpu(Gpu::new(context, capability)),
         modules: ModuleCache::default(),
-        scratch: ScratchPool::default(),
+        pool: MemoryPool::default(),
         order: DeviceOrder::default(),
     })
 }

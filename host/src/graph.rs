@@ -13,6 +13,7 @@ use crate::driver::{RelaxedCaptureMode, check};
 use crate::lock::lock;
 use crate::order::Mark;
 use crate::stream::Queue;
+use crate::user_stream::UserStream;
 use crate::{Device, Result, Stream};
 
 /// Launches, copies and fills recorded by [`Device::capture`], for replay.
@@ -26,7 +27,9 @@ pub struct Graph {
     /// The streams that recorded. Their memory is that of the recorded launches.
     _streams: Vec<Stream>,
     /// The memory of buffers that the recorded work uses.
-    _memory: Vec<Arc<Allocation>>,
+    memory: Vec<Arc<Allocation>>,
+    /// The stream of the last replay, whose work the memory is known to wait for.
+    last_user: Mutex<Option<Arc<UserStream>>>,
     /// What comes before the last replay, and the replay.
     replayed: Mark,
 }
@@ -62,7 +65,8 @@ impl Graph {
             device,
             recorded,
             _streams: streams,
-            _memory: memory,
+            memory,
+            last_user: Mutex::default(),
             replayed: Mark::default(),
         }
     }
@@ -93,6 +97,7 @@ impl Graph {
             .expect(stream.device(), || "the graph".to_string())?;
         // A capture would record the launch, and outlive the graph's memory.
         stream.must_not_capture("launching a graph")?;
+        self.is_used_in(stream)?;
         match (&self.recorded, stream.queue()) {
             (Recorded::Cpu(recording), Queue::Cpu(queue)) => {
                 // SAFETY: the caller's promise.
@@ -110,6 +115,23 @@ impl Graph {
         }
         stream.order().follows_mark(&self.replayed);
         self.replayed.add(stream.order());
+        Ok(())
+    }
+}
+
+impl Graph {
+    /// A replay in the stream is about to use the memory, and is done before it is freed.
+    fn is_used_in(&self, stream: &Stream) -> Result<()> {
+        let Some(user) = stream.user() else {
+            return Ok(());
+        };
+        let mut last = lock(&self.last_user);
+        if !last.as_ref().is_some_and(|it| Arc::ptr_eq(it, user)) {
+            self.memory
+                .iter()
+                .try_for_each(|it| it.is_used_in(stream))?;
+            *last = Some(user.clone());
+        }
         Ok(())
     }
 }

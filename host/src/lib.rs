@@ -59,11 +59,13 @@ mod gpu_event;
 mod gpu_stream;
 mod graph;
 mod grid;
+mod idle_blocks;
 mod launch;
 mod limits;
 mod lock;
 #[doc(hidden)]
 pub mod measure;
+mod memory_pool;
 mod module;
 #[cfg(not(debug_assertions))]
 #[path = "no_order.rs"]
@@ -72,9 +74,9 @@ mod order;
 mod order;
 mod owned_graph;
 mod pinned;
+mod pooled;
 mod ptx_text;
 mod scratch;
-mod scratch_pool;
 mod stream;
 mod stream_memory;
 mod stream_state;
@@ -82,6 +84,7 @@ mod tensor_map;
 mod topology;
 #[doc(hidden)]
 pub mod tuning_file;
+mod user_stream;
 
 pub use args::{ArgSite, KernelArg, LaunchArgs};
 pub use autotune::{Autotuner, Candidates, Ranked, Tuned};

@@ -74,10 +74,6 @@ impl Mark {
 #[derive(Default)]
 pub(crate) struct Uses(());
 
-impl Uses {
-    pub(crate) fn end(&mut self) {}
-}
-
 #[derive(Clone, Copy)]
 pub(crate) struct Tracked<'a>(PhantomData<&'a Uses>);
 

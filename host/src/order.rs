@@ -187,17 +187,6 @@ struct Remembered {
     others: Clock,
 }
 
-impl Uses {
-    /// The buffer was dropped, which waits for its uses.
-    pub(crate) fn end(&mut self) {
-        let Remembered { latest, others } = &*lock(&self.0);
-        for of in latest.iter().flatten() {
-            of.timeline.wait(of.number);
-        }
-        others.is_waited_for();
-    }
-}
-
 /// The uses of a view's buffer; none of memory with another owner.
 #[derive(Clone, Copy)]
 pub(crate) struct Tracked<'a> {

@@ -11,11 +11,11 @@ use crate::buffer::{elements_fit, too_large};
 use crate::device::Place;
 use crate::foreign_capture::ForeignCapture;
 use crate::gpu::Gpu;
+use crate::idle_blocks::Block;
 use crate::lock::lock;
-use crate::scratch_pool::Block;
 use crate::stream::Queue;
 use crate::stream_memory::{CaptureId, CaptureMemory};
-use crate::{Buffer, Result, Stream, View, ViewMut};
+use crate::{Buffer, Error, Result, Stream, View, ViewMut};
 
 /// `len` elements of `T` for temporary use by a stream's work. They are uninitialised: any bytes.
 ///
@@ -88,7 +88,7 @@ impl Stream {
                     None => self.of_pool(gpu, queue, bytes, len)?,
                 }
             }
-            _ => Memory::Cpu(Buffer::allocate(self.device(), len)?),
+            _ => Memory::Cpu(Buffer::allocate(self, len)?),
         };
         Ok(Scratch {
             stream: self,
@@ -105,8 +105,9 @@ impl Stream {
         len: usize,
     ) -> Result<Memory<T>> {
         let allocate = || {
-            let pool = self.device().scratch_pool();
-            pool.allocate(gpu, bytes, queue.cu_stream())
+            let pool = self.device().memory_pool();
+            let address = pool.allocate(gpu, bytes, queue.cu_stream())?;
+            Ok::<_, Error>(address.map(|address| Block { address, bytes }))
         };
         if let Some(block) = self.memory().take_idle(bytes) {
             return Ok(Memory::Block { block, len });
@@ -133,7 +134,7 @@ impl Stream {
         let memory = match taken {
             Some(memory) => memory,
             None => {
-                let memory = Arc::new(Buffer::allocate(self.device(), bytes)?);
+                let memory = Arc::new(Buffer::allocate_apart(self.device(), bytes)?);
                 // A graph of this crate owns the stream that keeps the memory.
                 if let Some(foreign) = foreign {
                     foreign.keep(memory.clone())?;

@@ -19,6 +19,7 @@ use crate::gpu_stream::GpuStream;
 use crate::order::StreamOrder;
 use crate::stream_memory::StreamMemory;
 use crate::stream_state::StreamState;
+use crate::user_stream::UserStream;
 use crate::{Buffer, Device, Error, Result};
 
 /// A queue of work on a device: launches, copies and fills run in the order of their calls.
@@ -51,6 +52,9 @@ pub struct Stream {
     capture: Option<Weak<Capture>>,
     state: StreamState,
     order: StreamOrder,
+    /// A GPU's stream as memory knows it that its work uses; `None` for the stream of a capture, whose work runs in
+    /// replays.
+    user: Option<Arc<UserStream>>,
 }
 
 pub(crate) enum Queue {
@@ -61,6 +65,11 @@ pub(crate) enum Queue {
 impl Drop for Stream {
     fn drop(&mut self) {
         self.free_idle_blocks();
+        if let (Some(user), Place::Gpu(gpu)) = (&self.user, self.device.place())
+            && Arc::strong_count(user) > 1
+        {
+            user.end(&self.device, gpu);
+        }
     }
 }
 
@@ -81,6 +90,16 @@ impl Device {
 impl Stream {
     fn new(device: Device, queue: Queue, capture: Option<Weak<Capture>>) -> Stream {
         let order = StreamOrder::new(capture.is_some());
+        let user = match &queue {
+            Queue::Gpu(stream) if capture.is_none() => {
+                let handle = stream.cu_stream();
+                Some(match is_one_stream(handle) {
+                    Ok(()) => UserStream::new(handle),
+                    Err(_) => UserStream::unknown(),
+                })
+            }
+            _ => None,
+        };
         Stream {
             device,
             queue,
@@ -88,6 +107,7 @@ impl Stream {
             capture,
             state: StreamState::default(),
             order,
+            user,
         }
     }
 
@@ -326,13 +346,23 @@ impl Stream {
         }
         self.memory.words().words(key, || match make()? {
             // In a stream of its own, as an upload waits, and a stream cannot be waited for during a capture.
-            Some(words) => self.device.stream()?.upload(&words).map(Some),
+            Some(words) => {
+                let mut buffer = Buffer::allocate(self, words.len())?;
+                let upload = self.device.stream()?;
+                upload.copy_from_host(&words, &mut buffer)?;
+                Ok(Some(buffer))
+            }
             None => Ok(None),
         })
     }
 
     pub(crate) fn memory(&self) -> &StreamMemory {
         &self.memory
+    }
+
+    /// The stream as memory knows it that its work uses.
+    pub(crate) fn user(&self) -> Option<&Arc<UserStream>> {
+        self.user.as_ref()
     }
 
     pub(crate) fn order(&self) -> &StreamOrder {

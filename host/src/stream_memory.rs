@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex};
 
+use crate::idle_blocks::{Block, IdleBlocks};
 use crate::lock::lock;
-use crate::scratch_pool::{Block, IdleBlocks};
 use crate::stream_state::StreamState;
 use crate::{Buffer, Result};
 
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn the_smallest_memory_of_the_same_capture_is_taken() {
         let mut memory = CaptureMemory::default();
-        let made = |bytes| Arc::new(Buffer::<u8>::allocate(&Device::cpu(), bytes).unwrap());
+        let made = |bytes| Arc::new(Buffer::<u8>::allocate_apart(&Device::cpu(), bytes).unwrap());
         let (small, large) = (made(100), made(200));
         let at_small = small.view().address();
         memory.give(0, large);

@@ -5,6 +5,7 @@ mod bound_memory;
 mod capture;
 #[cfg(feature = "dlpack")]
 mod dlpack;
+mod freed_in_order;
 mod launch;
 mod long_vector;
 mod memory;

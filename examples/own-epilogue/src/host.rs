@@ -48,7 +48,8 @@ impl GemmBiasGeluCap {
     ) -> Result<()> {
         let n = c.layout().mode(1).size() as usize;
         assert!(bias.len() >= n && bias.device() == stream.device());
-        let bias = Global::from_ptr(with_exposed_provenance(bias.view().address() as usize));
+        let read = bias.view();
+        let bias = Global::from_ptr(with_exposed_provenance(read.address() as usize));
         // SAFETY: the bias has n elements. The plan's kernel stores C by TMA, so n is a multiple of 8. A buffer is
         // aligned.
         let first = unsafe { ColumnBias::new(bias, n as i32) };
@@ -57,8 +58,9 @@ impl GemmBiasGeluCap {
             first: Gelu,
             second: Cap { most, padding },
         };
-        // SAFETY: the epilogue reads the bias, which is as long as C's rows and on the stream's device. Dropping a
-        // buffer waits until streams have got past its uses.
+        // The epilogue has an address alone. This keeps the bias until the kernel is done.
+        read.use_in(stream, "gemm", "the bias")?;
+        // SAFETY: the epilogue reads the bias, which is as long as C's rows and on the stream's device.
         unsafe { self.0.run(stream, a, b, c, Then { first, second }) }
     }
 }

@@ -109,6 +109,7 @@ impl Stream {
         let this = Caller::call("an export by DLPack");
         let what = || "the buffer".to_string();
         buffer.view_mut().note_write(self, this, what)?;
+        buffer.memory().is_used_elsewhere();
         if self.gpu().is_some() {
             // The consumer may wait for the whole device.
             self.device().order().share();

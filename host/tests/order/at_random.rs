@@ -73,11 +73,9 @@ impl Model {
         self.events.get(&event).cloned().unwrap_or_default()
     }
 
-    /// Drops a buffer, which waits for its uses.
+    /// Drops a buffer, which orders nothing.
     fn drops(&mut self, buffer: usize) {
-        for of in self.buffers.remove(&buffer).unwrap_or_default() {
-            join(&mut self.done, &of.before);
-        }
+        self.buffers.remove(&buffer);
     }
 }
 

@@ -1,27 +1,8 @@
-//! A GPU's pool of scratch memory, and blocks of it that streams keep.
+//! Blocks of scratch memory of a GPU's pool, which streams keep.
 
-use std::ffi::c_void;
-use std::sync::Mutex;
+use cudarc::driver::sys::{self, CUstream};
 
-use cudarc::driver::sys::{
-    self, CUmemAllocationType, CUmemLocation, CUmemLocationType, CUmemPool_attribute,
-    CUmemPoolProps, CUmemoryPool, CUresult, CUstream,
-};
-
-use crate::Result;
-use crate::driver::{RelaxedCaptureMode, check};
-use crate::gpu::Gpu;
-use crate::lock::lock;
-
-/// A GPU's pool of scratch memory, made at its first use. It keeps freed memory for reuse.
-#[derive(Default)]
-pub(crate) struct ScratchPool(Mutex<Option<Pool>>);
-
-#[derive(Clone, Copy)]
-struct Pool(CUmemoryPool);
-
-// SAFETY: a pool's handle may be used from any thread.
-unsafe impl Send for Pool {}
+use crate::driver::RelaxedCaptureMode;
 
 /// A block of scratch memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,64 +18,9 @@ impl Block {
     /// Nothing uses the block later. The stream is alive, and its context is current.
     pub(crate) unsafe fn free(self, stream: CUstream) {
         let _relaxed = RelaxedCaptureMode::enter();
-        // SAFETY: allocated by `ScratchPool::allocate`; the rest is the caller's promise. An error here is an earlier
+        // SAFETY: allocated by `MemoryPool::allocate`; the rest is the caller's promise. An error here is an earlier
         // kernel's, and the next call returns it.
         let _ = unsafe { sys::cuMemFreeAsync(self.address, stream) };
-    }
-}
-
-impl ScratchPool {
-    /// A block for the stream's later work; `None` if there is too little memory.
-    pub(crate) fn allocate(
-        &self,
-        gpu: &Gpu,
-        bytes: usize,
-        stream: CUstream,
-    ) -> Result<Option<Block>> {
-        let pool = self.pool(gpu)?;
-        gpu.make_current()?;
-        let _relaxed = RelaxedCaptureMode::enter()?;
-        let mut address = 0;
-        // SAFETY: the driver writes one address. Pool and stream are of this context.
-        let code = unsafe { sys::cuMemAllocFromPoolAsync(&mut address, bytes, pool, stream) };
-        if code == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
-            return Ok(None);
-        }
-        check("allocating scratch memory", code)?;
-        Ok(Some(Block { address, bytes }))
-    }
-
-    fn pool(&self, gpu: &Gpu) -> Result<CUmemoryPool> {
-        let mut made = lock(&self.0);
-        if let Some(Pool(pool)) = *made {
-            return Ok(pool);
-        }
-        gpu.make_current()?;
-        let _relaxed = RelaxedCaptureMode::enter()?;
-        // SAFETY: all zeros are a valid value of each field, and the driver requires zeros in the
-        // fields that are not set below.
-        let mut properties: CUmemPoolProps = unsafe { std::mem::zeroed() };
-        properties.allocType = CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
-        properties.location = CUmemLocation {
-            type_: CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
-            id: gpu.context.ordinal() as i32,
-        };
-        let mut pool = std::ptr::null_mut();
-        // SAFETY: the driver reads the properties and writes one handle.
-        check("making a memory pool", unsafe {
-            sys::cuMemPoolCreate(&mut pool, &properties)
-        })?;
-        let mut keep = u64::MAX;
-        // SAFETY: the attribute is a 64-bit number.
-        check("setting up a memory pool", unsafe {
-            sys::cuMemPoolSetAttribute(
-                pool,
-                CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD,
-                (&raw mut keep).cast::<c_void>(),
-            )
-        })?;
-        *made = Some(Pool(pool));
-        Ok(pool)
     }
 }
 
