@@ -55,6 +55,7 @@ pub use cutlet_host::{
     PinnedBuffer, Scratch, Stream, View, ViewMut, cpu, gpu_count,
 };
 pub use cutlet_kernels::rows::functions::{AnyBinary, AnyUnary, Binary, Unary};
+pub use cutlet_kernels::rows::reduce::Reduction;
 pub use cutlet_layout_core::{IntTuple, Layout, Tiler, layout, shape, tile};
 pub use embedding_bag::{
     Bags, EmbeddingBag, PooledElement, Pooling, embedding_bag, embedding_bag_checked,
@@ -73,9 +74,10 @@ pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 pub use moe::{Logit, MoeRows, RouterWeights, top_k};
 pub use permute::permute;
 pub use rowops::{
-    CastElement, MapElement, MapKernels, Norm, NormElement, Pairing, Rope, RopeElement, RopeTable,
-    Softmax, SoftmaxElement, add, binary, binary_in_place, cast, layer_norm, map1, map2, map3, mul,
-    rms_norm, softmax, unary, unary_in_place,
+    CastElement, MapElement, MapKernels, Norm, NormElement, Pairing, Quantize, QuantizedElement,
+    ReducedElement, Rope, RopeElement, RopeTable, Softmax, SoftmaxElement, add, argmax, argmin,
+    binary, binary_in_place, cast, layer_norm, map1, map2, map3, mul, reduce, rms_norm, softmax,
+    unary, unary_in_place,
 };
 pub use rows::{Index, OutOfRange, check_indices};
 pub use scatter::{

@@ -3,6 +3,8 @@
 mod map;
 mod norm;
 mod operand;
+mod quantize;
+mod reduce;
 mod rope;
 mod softmax;
 mod space;
@@ -12,6 +14,8 @@ pub use map::{
     unary, unary_in_place,
 };
 pub use norm::{Norm, NormElement, layer_norm, rms_norm};
+pub use quantize::{Quantize, QuantizedElement};
+pub use reduce::{ReducedElement, argmax, argmin, reduce};
 pub use rope::{Pairing, Rope, RopeElement, RopeTable};
 pub use softmax::{Softmax, SoftmaxElement, softmax};
 

@@ -37,6 +37,8 @@ mod precision;
 mod ptx;
 mod rows_map;
 mod rows_norm;
+mod rows_quantize;
+mod rows_reduce;
 mod rows_rope;
 mod rows_softmax;
 mod scatter;

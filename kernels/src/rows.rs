@@ -12,6 +12,8 @@
 //! | pairs of elements, rotated by angles of the row's position | [`rope`] |
 //! | functions of elements, of one's own by [`map`] | [`functions`] |
 //! | elements of another type | [`cast`] |
+//! | sums, means and extremes, and where these are | [`reduce`] |
+//! | e4m3 with scales of rows or blocks | [`quantize`] |
 //!
 //! GPUs of all generations run the kernels for the oldest one: a row comes from memory once, so newer instructions would
 //! gain nothing.
@@ -33,6 +35,16 @@ pub mod map;
 ))]
 pub mod norm;
 mod number;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "rows", not(target_feature = "sm_90"))
+))]
+pub mod quantize;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "rows", not(target_feature = "sm_90"))
+))]
+pub mod reduce;
 #[cfg(any(
     not(target_arch = "nvptx64"),
     all(feature = "rows", not(target_feature = "sm_90"))

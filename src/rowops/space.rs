@@ -52,7 +52,7 @@ impl RowSet {
     pub fn of(operation: &'static str, operands: &[HasRows<'_>]) -> Result<RowSet> {
         let first = &operands[0];
         for other in operands {
-            if other.layout.shape() != first.layout.shape() {
+            if !have_same_shape(other.layout, first.layout) {
                 return refuse(
                     operation,
                     format!(
@@ -136,6 +136,12 @@ impl RowSet {
     pub fn extent(&self) -> [usize; 2] {
         [self.space.rows as usize, self.space.columns as usize]
     }
+}
+
+/// Whether two layouts have the same shape. A mode and a tuple of this mode alone are the same.
+fn have_same_shape(a: &Layout, b: &Layout) -> bool {
+    let are_one_mode = a.num_leaves() == 1 && b.num_leaves() == 1;
+    a.shape() == b.shape() || are_one_mode && a.size() == b.size()
 }
 
 /// A divisor below 2³¹.

@@ -1,0 +1,253 @@
+//! quantize: numbers as e4m3, with a scale for each row or for each block of a row.
+
+use cutlet_device::fp8::F8E4M3;
+use cutlet_device::{
+    DeviceData, Float, Global, GlobalMut, LogicalWarp, ThreadIdx, Threads, block_idx, instantiate,
+    thread_idx,
+};
+use cutlet_layout_core::{
+    Bound, Fragment, FragmentLayout, L, Raster, StaticLayout, Tensor, ThreadValue, Tv,
+    covers_exactly, tile_extent, tiles,
+};
+use half::{bf16, f16};
+
+use super::{Held, Number, RowStrides, Shape, Space, THREADS, Team, held};
+
+/// The largest number of e4m3.
+const LARGEST: f32 = 448.0;
+
+/// Elements of a row that have a scale together.
+pub const BLOCK: usize = 128;
+
+/// Extents and strides of a quantisation.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct QuantizeArgs {
+    /// Strides of the rows that are read.
+    pub x: RowStrides,
+    /// Strides of the rows that are written.
+    pub y: RowStrides,
+    /// Strides of the rows' scales.
+    pub scales: RowStrides,
+    /// From one scale of a row to the next.
+    pub to_next_scale: i64,
+    /// The rows.
+    pub space: Space,
+    /// Not 0 if scales are powers of two.
+    pub powers: u32,
+    /// Unused.
+    pub padding: u32,
+}
+
+/// The scale by which numbers of at most this magnitude are divided, and its inverse.
+#[inline(always)]
+fn scale_of(amax: f32, powers: u32) -> [f32; 2] {
+    // Infinity has no share of a scale.
+    let scale = amax.min(f32::MAX) * (1.0 / LARGEST);
+    if amax == 0.0 {
+        return [1.0, 1.0];
+    }
+    if powers == 0 {
+        return [scale, 1.0 / scale];
+    }
+    // The next power of two that is not below, unless the scale is smaller than all normal numbers.
+    let bits = scale.max(f32::MIN_POSITIVE).to_bits();
+    let power = (bits + 0x7f_ffff) & 0x7f80_0000;
+    let inverse = (254 << 23) - power;
+    [f32::from_bits(power), f32::from_bits(inverse)]
+}
+
+/// The largest magnitude of some numbers. NaN is left out.
+#[inline(always)]
+fn amax<L: FragmentLayout>(amax: f32, values: &Fragment<f32, L>) -> f32 {
+    values.fold(amax, |amax, x| amax.max(x.abs()))
+}
+
+/// Which elements a thread of a block has, where 16 neighbouring threads have the elements of a scale.
+pub trait BlockShape {
+    /// Rows and columns of a block.
+    type Tile: StaticLayout;
+    /// Which elements a thread has.
+    type Threads: ThreadValue;
+}
+
+macro_rules! shapes {
+    ($($(#[$doc:meta])* $name:ident: $threads:ty;)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+        impl BlockShape for $name {
+            type Tile = L!((16, 128):(1@0, 1@1));
+            type Threads = $threads;
+        }
+        const _: () = assert!(
+            covers_exactly::<$threads>(tile_extent::<<$name as BlockShape>::Tile>()),
+            "a shape's threads have each element of its tile once"
+        );
+    )+};
+}
+shapes! {
+    /// In vectors of eight elements.
+    Scaled8: Tv<L!((16, 16):(8@1, 1@0)), L!(8:1@1), 8>;
+    /// In vectors of four elements.
+    Scaled4: Tv<L!((16, 16):(4@1, 1@0)), L!((4, 2):(1@1, 64@1)), 4>;
+    /// Of any alignment.
+    ScaledAny: Tv<L!((16, 16):(1@1, 1@0)), L!(8:16@1)>;
+}
+
+/// Quantises each block of [`BLOCK`] elements of a row: `y = x / scale`, where `scale` is the largest magnitude of the
+/// block, divided by 448.
+///
+/// # Safety
+/// The operands must have these extents, the scales one for each block of a row. They are aligned for the accesses of `S`.
+#[inline(always)]
+unsafe fn blocks<S: BlockShape, T: Float + Default>(
+    thread: ThreadIdx<Threads<THREADS>>,
+    x: Global<T>,
+    y: GlobalMut<F8E4M3>,
+    scales: GlobalMut<f32>,
+    args: QuantizeArgs,
+) {
+    let space = args.space;
+    // SAFETY: the launcher promises the extents.
+    let (x, y) = unsafe {
+        (
+            Tensor::new(x, space.rows(args.x)),
+            Tensor::new(y, space.rows(args.y)),
+        )
+    };
+    let tile = Raster::new(tiles::<S::Tile>([space.rows, space.columns]), 1).tile(block_idx().x);
+    let mine = x
+        .local_tile::<S::Tile>(tile)
+        .partition::<S::Threads>(thread);
+    let values = mine.load(T::default()).map(|_, x| x.to_f32());
+    let of_block = LogicalWarp::<16>::max(amax(0.0, &values));
+    let [scale, inverse] = scale_of(of_block, args.powers);
+    y.local_tile::<S::Tile>(tile)
+        .partition::<S::Threads>(thread)
+        .store_with(|v| F8E4M3::narrow(values.get(v) * inverse));
+    let [row, column] = mine.bound().coordinate(0);
+    let [_, begin] = x.local_tile::<S::Tile>(tile).origin();
+    if column == begin && mine.bound().holds(0) {
+        let place = space.begin(args.scales, row) + i64::from(tile.1) * args.to_next_scale;
+        // SAFETY: the launcher promises a scale for each block.
+        unsafe { scales.store(place, scale) };
+    }
+}
+
+/// Quantises each row: `y = x / scale`, where `scale` is the largest magnitude of the row, divided by 448.
+///
+/// # Safety
+/// The operands must have these extents, the scales one for each row. They are aligned for the accesses of `S`.
+#[inline(always)]
+unsafe fn rows<S: Shape, T: Float + Default, R: Team<f32>>(
+    thread: ThreadIdx<Threads<THREADS>>,
+    x: Global<T>,
+    y: GlobalMut<F8E4M3>,
+    scales: GlobalMut<f32>,
+    args: QuantizeArgs,
+    mut team: R,
+) {
+    let space = args.space;
+    // SAFETY: the launcher promises the extents.
+    let (x, y) = unsafe {
+        (
+            Tensor::new(x, space.rows(args.x)),
+            Tensor::new(y, space.rows(args.y)),
+        )
+    };
+    let tiles = x.tiles::<S::Tile>()[1];
+    let mut largest = 0.0;
+    let mut first = Held::<S>::filled(0.0);
+    for tile in 0..tiles {
+        let values = held::<S, _, _>(&x, tile, thread);
+        largest = amax(largest, &values);
+        if tile == 0 {
+            first = values;
+        }
+    }
+    let [scale, inverse] = scale_of(team.reduce(thread, largest, f32::max), args.powers);
+    for tile in 0..tiles {
+        let values = match tile {
+            0 => first,
+            _ => held::<S, _, _>(&x, tile, thread),
+        };
+        y.local_tile::<S::Tile>((block_idx().x, tile))
+            .partition::<S::Threads>(thread)
+            .store_with(|v| F8E4M3::narrow(values.get(v) * inverse));
+    }
+    let mine = x
+        .local_tile::<S::Tile>((block_idx().x, 0u32))
+        .partition::<S::Threads>(thread);
+    let [row, column] = mine.bound().coordinate(0);
+    if column == 0 && mine.bound().holds(0) {
+        // SAFETY: the launcher promises a scale for each row.
+        unsafe { scales.store(space.begin(args.scales, row), scale) };
+    }
+}
+
+macro_rules! block_instances {
+    ($($element:ty: $vectors:ident in $shape:ident, $any:ident;)+) => {
+        instantiate! {$(
+            #[doc = concat!("Blocks of `", stringify!($element), "`, in vectors.")]
+            #[kernel(threads = 256)]
+            pub unsafe fn $vectors(x: Global<$element>, y: GlobalMut<F8E4M3>, scales: GlobalMut<f32>, args: QuantizeArgs)
+                = blocks::<$shape, $element>(thread_idx(), ..);
+
+            #[doc = concat!("Blocks of `", stringify!($element), "` of any alignment.")]
+            #[kernel(threads = 256)]
+            pub unsafe fn $any(x: Global<$element>, y: GlobalMut<F8E4M3>, scales: GlobalMut<f32>, args: QuantizeArgs)
+                = blocks::<ScaledAny, $element>(thread_idx(), ..);
+        )+}
+    };
+}
+block_instances! {
+    f32: quantize_blocks_f32 in Scaled4, quantize_blocks_f32_any;
+    f16: quantize_blocks_f16 in Scaled8, quantize_blocks_f16_any;
+    bf16: quantize_blocks_bf16 in Scaled8, quantize_blocks_bf16_any;
+}
+
+super::row_instances! {
+    rows, {
+        T;
+        x: Global<T>,
+        y: GlobalMut<F8E4M3>,
+        scales: GlobalMut<f32>,
+        args: QuantizeArgs,
+    }, largest: f32;
+    quantize_f32 of f32, Warp4 Block4: quantize_f32_warp quantize_f32_block quantize_f32_warp_any quantize_f32_block_any;
+    quantize_f16 of f16, Warp8 Block8: quantize_f16_warp quantize_f16_block quantize_f16_warp_any quantize_f16_block_any;
+    quantize_bf16 of bf16, Warp8 Block8:
+        quantize_bf16_warp quantize_bf16_block quantize_bf16_warp_any quantize_bf16_block_any;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_are_powers_of_two_that_are_large_enough() {
+        for amax in [
+            448.0,
+            449.0,
+            1.0,
+            1e-30,
+            3e-39,
+            1e30,
+            f32::MAX,
+            f32::INFINITY,
+        ] {
+            let [scale, inverse] = scale_of(amax, 1);
+            assert_eq!(scale.to_bits() & 0x7f_ffff, 0, "{amax}: {scale}");
+            assert_eq!(scale * inverse, 1.0);
+            assert!(scale >= amax.min(f32::MAX) / 448.0);
+            assert!(
+                scale < amax / 224.0 || scale == f32::MIN_POSITIVE,
+                "{amax}: {scale}"
+            );
+        }
+        assert_eq!(scale_of(448.0, 1), [1.0, 1.0]);
+        assert_eq!(scale_of(0.0, 1), [1.0, 1.0]);
+        assert_eq!(scale_of(0.0, 0), [1.0, 1.0]);
+    }
+}

@@ -1,0 +1,199 @@
+//! reduce: sums and extremes of rows, and where the extremes are.
+
+use cutlet_device::{DeviceData, Float, Global, GlobalMut, ThreadIdx, Threads, block_idx};
+use cutlet_layout_core::{Bound, Tensor, ThreadValue, each};
+use half::{bf16, f16};
+
+use super::{Held, RowStrides, Shape, Space, THREADS, Team, held};
+
+/// What becomes of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Reduction {
+    /// The sum.
+    Sum,
+    /// The sum, divided by the number of elements.
+    Mean,
+    /// The largest element.
+    Max,
+    /// The smallest element.
+    Min,
+    /// The largest magnitude.
+    Amax,
+}
+
+/// Extents and strides of a reduction.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct ReduceArgs {
+    /// Strides of the rows.
+    pub x: RowStrides,
+    /// Strides of the rows' results.
+    pub values: RowStrides,
+    /// Strides of the rows' indices.
+    pub indices: RowStrides,
+    /// The rows.
+    pub space: Space,
+    /// The [`Reduction`].
+    pub reduction: u32,
+    /// Not 0 if the results are written.
+    pub with_values: u32,
+    /// Not 0 if the index of the extreme is written.
+    pub with_indices: u32,
+    /// Unused.
+    pub padding: u32,
+}
+
+/// A value and its column, as a number that is larger if the value is, or if the values are equal and the column is
+/// smaller. NaN is the largest value.
+#[inline(always)]
+fn ranked(value: f32, column: i32) -> i64 {
+    // −0 and 0 are equal.
+    let bits = (value + 0.0).to_bits() as i32;
+    let order = match value.is_nan() {
+        true => i32::MAX,
+        false => bits ^ ((bits >> 31) & i32::MAX),
+    };
+    i64::from(order) << 32 | i64::from(!column as u32)
+}
+
+/// The value and the column of a [ranked](ranked) number.
+#[inline(always)]
+fn value_and_column(rank: i64) -> (f32, i32) {
+    let order = (rank >> 32) as i32;
+    let bits = order ^ ((order >> 31) & i32::MAX);
+    (f32::from_bits(bits as u32), !(rank as i32))
+}
+
+/// A sum as the threads of a row combine it.
+#[inline(always)]
+fn as_bits(sum: f32) -> i64 {
+    i64::from(sum.to_bits())
+}
+
+/// The sum.
+#[inline(always)]
+fn of_bits(bits: i64) -> f32 {
+    f32::from_bits(bits as u32)
+}
+
+/// The largest rank of a tile's values that exist, and of `best`. Column `v` of the thread is that of `place`.
+#[inline(always)]
+fn best_of<S: Shape>(best: i64, values: &Held<S>, column: impl Fn(usize) -> Option<i32>) -> i64 {
+    let mut best = best;
+    each::<<S::Threads as ThreadValue>::Val>(|v| {
+        if let Some(column) = column(v) {
+            best = best.max(ranked(values.get(v), column));
+        }
+    });
+    best
+}
+
+/// Reduces each row to a value, and for extremes to the column of the first of them.
+///
+/// # Safety
+/// The operands must have these extents, and be aligned for the accesses of `S`.
+#[inline(always)]
+unsafe fn reduce<S: Shape, T: Float + Default, R: Team<i64>>(
+    thread: ThreadIdx<Threads<THREADS>>,
+    x: Global<T>,
+    values: GlobalMut<T>,
+    indices: GlobalMut<i32>,
+    args: ReduceArgs,
+    mut team: R,
+) {
+    const SUM: u32 = Reduction::Sum as u32;
+    const MEAN: u32 = Reduction::Mean as u32;
+    const MIN: u32 = Reduction::Min as u32;
+    const AMAX: u32 = Reduction::Amax as u32;
+
+    let space = args.space;
+    // SAFETY: the launcher promises the extents.
+    let x = unsafe { Tensor::new(x, space.rows(args.x)) };
+    let tiles = x.tiles::<S::Tile>()[1];
+    let sign = if args.reduction == MIN { -1.0 } else { 1.0 };
+    let (value, column) = if matches!(args.reduction, SUM | MEAN) {
+        let mut sum = 0.0;
+        for tile in 0..tiles {
+            sum = held::<S, _, _>(&x, tile, thread).fold(sum, |sum, x| sum + x);
+        }
+        let add = |a, b| as_bits(of_bits(a) + of_bits(b));
+        let sum = of_bits(team.reduce(thread, as_bits(sum), add));
+        match args.reduction {
+            SUM => (sum, 0),
+            _ => (sum / space.columns as f32, 0),
+        }
+    } else {
+        let mut best = i64::MIN;
+        for tile in 0..tiles {
+            let place = x
+                .local_tile::<S::Tile>((block_idx().x, tile))
+                .partition::<S::Threads>(thread);
+            let values = held::<S, _, _>(&x, tile, thread).map(|_, x| match args.reduction {
+                AMAX => x.abs(),
+                _ => x * sign,
+            });
+            best = best_of::<S>(best, &values, |v| {
+                let bound = place.bound();
+                bound.holds(v).then_some(bound.coordinate(v)[1])
+            });
+        }
+        let (value, column) = value_and_column(team.reduce(thread, best, i64::max));
+        (value * sign, column)
+    };
+    let place = x
+        .local_tile::<S::Tile>((block_idx().x, 0u32))
+        .partition::<S::Threads>(thread);
+    let [row, first] = place.bound().coordinate(0);
+    // The thread of the row's first element writes.
+    if first == 0 && place.bound().holds(0) {
+        // SAFETY: the launcher promises a result for each row.
+        unsafe {
+            if args.with_values != 0 {
+                values.store(space.begin(args.values, row), T::from_f32(value));
+            }
+            if args.with_indices != 0 {
+                indices.store(space.begin(args.indices, row), column);
+            }
+        }
+    }
+}
+
+super::row_instances! {
+    reduce, {
+        T;
+        x: Global<T>,
+        values: GlobalMut<T>,
+        indices: GlobalMut<i32>,
+        args: ReduceArgs,
+    }, best: i64;
+    reduce_f32 of f32, Warp4 Block4: reduce_f32_warp reduce_f32_block reduce_f32_warp_any reduce_f32_block_any;
+    reduce_f16 of f16, Warp8 Block8: reduce_f16_warp reduce_f16_block reduce_f16_warp_any reduce_f16_block_any;
+    reduce_bf16 of bf16, Warp8 Block8: reduce_bf16_warp reduce_bf16_block reduce_bf16_warp_any reduce_bf16_block_any;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranks_order_values_and_columns() {
+        let values = [
+            f32::NEG_INFINITY,
+            f32::MIN,
+            -1.0,
+            0.0,
+            1e-40,
+            1.0,
+            f32::INFINITY,
+            f32::NAN,
+        ];
+        for pair in values.windows(2) {
+            assert!(ranked(pair[0], 0) < ranked(pair[1], 9), "{pair:?}");
+        }
+        assert!(ranked(2.0, 3) > ranked(2.0, 4));
+        assert_eq!(ranked(-0.0, 3), ranked(0.0, 3));
+        assert_eq!(value_and_column(ranked(-7.5, i32::MAX)), (-7.5, i32::MAX));
+        assert!(value_and_column(ranked(f32::NAN, 1)).0.is_nan());
+    }
+}
