@@ -1,8 +1,8 @@
 //! GEMM kernels and kernels that move data by indices, written in Rust over CuTe layouts, on NVIDIA GPUs or on the CPU.
 //!
 //! The operations are [`gemm`]; [`gather`](fn@gather), [`scatter`](fn@scatter) and [`scatter_add`](fn@scatter_add) of
-//! rows; [`embedding_bag`](fn@embedding_bag); [`take_along_dim`]; [`permute`]; and [`top_k`] with [`MoeRows`] for a
-//! mixture of experts. [`Device`], [`Stream`] and [`Buffer`] say where they run; [`Scratch`] and [`PinnedBuffer`] are
+//! rows; [`embedding_bag`](fn@embedding_bag); [`take_along_dim`]; [`permute`]; [`attention`](fn@attention); and
+//! [`top_k`] with [`MoeRows`] for a mixture of experts. [`Device`], [`Stream`] and [`Buffer`] say where they run; [`Scratch`] and [`PinnedBuffer`] are
 //! memory of a stream and of the host, [`layout!`] is CuTe's notation of a [`Layout`], and [`cpu::report`] counts what
 //! kernels do on the CPU. A program that multiplies and moves rows needs this crate alone.
 //!
@@ -22,6 +22,7 @@
 //! Kernels of your own start from the crates `cutlet-device` (what a kernel body can say) and `cutlet-layout-core` (how
 //! tensors are tiled and partitioned).
 
+mod attention;
 mod batch;
 mod capture;
 mod contract;
@@ -44,6 +45,7 @@ mod swiglu;
 mod take_along_dim;
 mod tensor;
 
+pub use attention::{Attention, AttentionElement, attention};
 pub use capture::{capture, capture_owned};
 pub use contract::{Contraction, contract};
 pub use cutlet_device::DeviceData;
@@ -113,6 +115,7 @@ macro_rules! pages {
 pages! {
     FrontPage: "../README.md";
     Guide: "../docs/README.md";
+    AttentionPage: "../docs/attention.md";
     ComingFrom: "../docs/coming-from.md";
     Contractions: "../docs/contractions.md";
     Convolution: "../docs/convolution.md";

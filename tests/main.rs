@@ -9,6 +9,7 @@ mod reference;
 mod rounding;
 mod small;
 
+mod attention;
 mod checked_indices;
 mod contract;
 #[cfg(feature = "dlpack")]

@@ -115,6 +115,7 @@ fn build() -> String {
     };
     let features = [
         ("ampere", cfg!(feature = "ampere")),
+        ("attention", cfg!(feature = "attention")),
         ("cpu", cfg!(feature = "cpu")),
         ("gather", cfg!(feature = "gather")),
         ("hopper", cfg!(feature = "hopper")),

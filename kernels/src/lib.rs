@@ -5,6 +5,7 @@
 //! layouts map indices to coordinates.
 #![no_std]
 
+pub mod attention;
 pub mod fill;
 pub mod gather;
 pub mod gemm;

@@ -108,6 +108,23 @@ def embedding_bag(
     stream: Optional[_Stream] = None,
 ) -> _A: ...
 def check(array: Any, *, stream: Optional[_Stream] = None) -> None: ...
+def attention(
+    queries: _A,
+    keys: Any,
+    values: Any,
+    *,
+    causal: bool = False,
+    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    scale: Optional[float] = None,
+    soft_cap: float = 0.0,
+    bias: Any = None,
+    slopes: Any = None,
+    sinks: Any = None,
+    packed: Optional[Tuple[Any, Any, int]] = None,
+    log_sum_exp: Any = None,
+    out: Optional[_A] = None,
+    stream: Optional[_Stream] = None,
+) -> _A: ...
 def swiglu(source: _A, *, out: Optional[_A] = None, stream: Optional[_Stream] = None) -> _A: ...
 def silu_mul(gates: _A, ups: Any, *, out: Optional[_A] = None, stream: Optional[_Stream] = None) -> _A: ...
 def top_k(

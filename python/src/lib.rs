@@ -4,6 +4,7 @@
 //! the function of the same name of the library. Code in Python runs only where a framework makes an output.
 
 mod array;
+mod attention;
 mod call;
 mod contract;
 mod data_type;
@@ -40,6 +41,8 @@ mod _cutlet {
         module.add("__version__", env!("CARGO_PKG_VERSION"))
     }
 
+    #[pymodule_export]
+    use crate::attention::attention;
     #[pymodule_export]
     use crate::contract::contract;
     #[pymodule_export]

@@ -118,7 +118,7 @@ fn check(formats: Formats, portable: &[&str]) -> Outcome {
     } = findings;
     if faults.is_empty() {
         println!(
-            "\n{entries} entries in {} modules: no spills, no local memory, no calls, no warnings, their versions \
+            "\n{entries} entries in {} modules: no spills but those that are allowed, no local memory, no calls, no warnings, their versions \
              of PTX and as many barriers as in xtask/barriers.txt; no memory barrier and no yield in the {hot_loops} \
              loops with wgmma",
             built.modules().len()
@@ -163,8 +163,11 @@ impl Findings {
             self.faults
                 .extend(report.warnings.iter().map(|warning| of_gpu(warning)));
             for (entry, usage) in &report.entries {
-                self.faults
-                    .extend(slow_usage(usage).map(|fault| of_gpu(&format!("{entry}: {fault}"))));
+                if !may_spill(entry, usage) {
+                    self.faults.extend(
+                        slow_usage(usage).map(|fault| of_gpu(&format!("{entry}: {fault}"))),
+                    );
+                }
                 let worst = worst.entry(entry).or_default();
                 *worst = worst.worst(usage);
             }
@@ -251,6 +254,23 @@ fn other_version(target: &str, ptx: &str) -> Option<String> {
     })
 }
 
+/// Kernels that may have a stack of so many bytes, whose registers are those of outputs, scores and weights. What is
+/// spilled is used between tiles, but for `attention_*_256_modified`.
+const SPILLING: &[(&str, u32)] = &[
+    ("attention_bf16_128_modified", 64),
+    ("attention_bf16_256", 56),
+    ("attention_bf16_256_modified", 128),
+    ("attention_f16_128_modified", 64),
+    ("attention_f16_256", 56),
+    ("attention_f16_256_modified", 128),
+];
+
+/// Whether an entry's stack is one that it may have.
+fn may_spill(entry: &str, usage: &Usage) -> bool {
+    let most = SPILLING.iter().find(|(name, _)| *name == entry);
+    most.is_some_and(|(_, most)| usage.stack <= *most)
+}
+
 fn slow_usage(usage: &Usage) -> impl Iterator<Item = String> {
     let kinds = [
         (usage.stack, "of stack"),
@@ -281,6 +301,17 @@ mod tests {
         ] {
             assert_eq!(slow_lines(slow).count(), 1, "{slow}");
         }
+    }
+
+    #[test]
+    fn some_kernels_may_spill_so_much() {
+        let stack = |stack| Usage {
+            stack,
+            ..Usage::default()
+        };
+        assert!(may_spill("attention_bf16_256", &stack(56)));
+        assert!(!may_spill("attention_bf16_256", &stack(64)));
+        assert!(!may_spill("attention_bf16_128", &stack(8)));
     }
 
     #[test]

@@ -1,7 +1,11 @@
 //! Accumulators of one `wgmma` as operand A of the next, in registers.
 
+use core::fmt;
+use core::marker::PhantomData;
+
 use cutlet_layout_core::{Fragment, Layout, StaticLayout, ThreadValue, coalesce};
 
+use super::register_a::{Words, imp::Registers};
 use super::{FragmentA, RegisterElement, WarpgroupThreads, WgmmaInstruction};
 use crate::Float16;
 
@@ -58,14 +62,93 @@ where
         );
     }
     core::array::from_fn(|k_step| {
-        let pair = |n: usize| {
-            let v = 8 * k_step + 2 * n;
-            T::pack_f32([accumulators.get(v), accumulators.get(v + 1)])
-        };
-        let words = [pair(0), pair(1), pair(2), pair(3)];
+        let words = words::<I, T>(accumulators, k_step);
         // SAFETY: the words are the fragment's eight elements, two in each.
         unsafe { Fragment::read(words.as_ptr().cast()) }
     })
+}
+
+/// A thread's words of A of a k-step.
+#[inline(always)]
+fn words<I: WgmmaInstruction, T: Float16>(
+    accumulators: &Fragment<f32, I::Values>,
+    k_step: usize,
+) -> Words {
+    let pair = |n: usize| {
+        let v = 8 * k_step + 2 * n;
+        T::pack_f32([accumulators.get(v), accumulators.get(v + 1)])
+    };
+    [pair(0), pair(1), pair(2), pair(3)]
+}
+
+/// A thread's accumulators of the instruction `I`, rounded to `T`, in the registers that the instructions of the next
+/// product read as A: [`accumulator_to_a`] and a [`RegisterA`](super::RegisterA) for each k-step.
+///
+/// Instructions read the registers until the thread has waited for their group. Drop it after that.
+///
+/// ```
+/// use cutlet_device::MmaInstruction;
+/// use cutlet_device::sm90::{AccumulatorsAsA, Wgmma};
+/// use cutlet_device::{GlobalMut, kernel};
+/// use cutlet_layout_core::Fragment;
+/// use half::bf16;
+///
+/// type Scores = Wgmma<64, bf16>;
+///
+/// /// Has registers for four k-steps.
+/// #[kernel(threads = 128, arch = "sm_90a")]
+/// pub fn weights() {
+///     let scores = Fragment::<f32, <Scores as MmaInstruction>::Values>::filled(1.0);
+///     let _a = AccumulatorsAsA::<Scores, bf16>::new(&scores);
+/// }
+/// assert_eq!(weights.bounds().threads(), 128);
+/// ```
+pub struct AccumulatorsAsA<I: WgmmaInstruction, T> {
+    registers: I::KSteps<Registers>,
+    element: PhantomData<T>,
+}
+
+impl<I: WgmmaInstruction, T: Float16 + RegisterElement> AccumulatorsAsA<I, T> {
+    /// Rounds the accumulators, and moves them to the registers. It comes before
+    /// [`warpgroup_arrive`](super::warpgroup_arrive).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn new(accumulators: &Fragment<f32, I::Values>) -> Self {
+        const {
+            assert!(
+                I::N % K as usize == 0 && is_a_by_k_steps::<I, T>(I::N as i64 / K),
+                "AccumulatorsAsA: N columns are N / 16 k-steps, for an N that is a multiple of 16"
+            );
+        }
+        Self {
+            registers: I::k_steps(|k_step| Registers::new(words::<I, T>(accumulators, k_step))),
+            element: PhantomData,
+        }
+    }
+}
+
+impl<I: WgmmaInstruction, T> AccumulatorsAsA<I, T> {
+    /// The registers of each k-step.
+    #[inline(always)]
+    pub(super) fn registers(&self) -> &[Registers] {
+        self.registers.as_ref()
+    }
+}
+
+/// As of [`RegisterA`](super::RegisterA), which says why.
+impl<I: WgmmaInstruction, T> Drop for AccumulatorsAsA<I, T> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        for registers in self.registers() {
+            registers.release();
+        }
+    }
+}
+
+impl<I: WgmmaInstruction, T> fmt::Debug for AccumulatorsAsA<I, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AccumulatorsAsA")
+    }
 }
 
 /// Whether the accumulators of `I`, in the order in which a thread has them, are its elements of A of `T` for one

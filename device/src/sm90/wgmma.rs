@@ -6,12 +6,14 @@
 
 use core::marker::PhantomData;
 
-use cutlet_layout_core::{E, Fragment, M as Extent, Mma, ThreadValue, Tv, WgmmaC};
+use cutlet_layout_core::{
+    E, Fragment, M as Extent, Mma, StaticLayout, StaticSwizzle, ThreadValue, Tv, WgmmaC,
+};
 use half::{bf16, f16};
 
-use super::{RegisterA, RegisterElement};
+use super::{AccumulatorsAsA, RegisterA, RegisterElement};
 use crate::fp8::{F8E4M3, F8E5M2};
-use crate::operand::{MatrixDescriptor, OperandA, OperandB};
+use crate::operand::{MatrixDescriptor, Operand, OperandA, OperandB};
 use crate::tile::{KMajor, Major};
 use crate::{MmaInstruction, SharedMma};
 
@@ -48,7 +50,13 @@ pub struct Wgmma<const N: usize, TA, TB = TA, JA = KMajor, JB = KMajor>(
     note = "N is 8 to 256 in steps of 8; the operands are bf16, f16, f32 (as tf32) or 8-bit floats",
     note = "only bf16 and f16 operands may be MN-major"
 )]
-pub trait WgmmaInstruction: SharedMma<Acc = f32> + imp::Instruction {}
+pub trait WgmmaInstruction: SharedMma<Acc = f32> + imp::Instruction {
+    /// One `V` for each k-step of a product whose operand A is made of the accumulators: N / 16.
+    type KSteps<V>: AsRef<[V]>;
+
+    /// The values that `f` makes of the indices of the k-steps.
+    fn k_steps<V>(f: impl FnMut(usize) -> V) -> Self::KSteps<V>;
+}
 
 /// Which accumulator of an instruction is the first of each thread of a warpgroup. A warp has 16 rows. Four lanes share
 /// a row, with two neighbouring columns each.
@@ -88,6 +96,17 @@ impl<I: WgmmaInstruction> Accumulator<I> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn wait(self) -> Fragment<f32, I::Values> {
         warpgroup_wait::<0>();
+        self.0.into_values()
+    }
+
+    /// As [`wait`](Self::wait), but waits only until at most the latest `PENDING` groups are pending, which must not
+    /// have instructions for these accumulators.
+    ///
+    /// All threads of the warpgroup call it.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn wait_but<const PENDING: u32>(self) -> Fragment<f32, I::Values> {
+        warpgroup_wait::<PENDING>();
         self.0.into_values()
     }
 
@@ -192,6 +211,32 @@ impl WgmmaGroup {
         let accumulator = &mut accumulator.0;
         // SAFETY: as promised by the caller.
         unsafe { accumulator.issue_from_registers(a.registers(), b.bits(), accumulate) };
+    }
+
+    /// The instructions of all k-steps of a tile, which add to `accumulator`, with
+    /// [accumulators of another product](AccumulatorsAsA) as A.
+    ///
+    /// # Safety
+    /// As [`mma_from_registers`](Self::mma_from_registers).
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub unsafe fn mma_from_accumulators<I, From, L, W>(
+        &self,
+        accumulator: &mut Accumulator<I>,
+        a: &AccumulatorsAsA<From, I::A>,
+        b: Operand<OperandB<I>, L, W>,
+    ) where
+        I: WgmmaInstruction<A: RegisterElement>,
+        From: WgmmaInstruction,
+        L: StaticLayout,
+        W: StaticSwizzle,
+    {
+        for (k_step, registers) in a.registers().iter().enumerate() {
+            let b = b.k_step(k_step).bits();
+            let accumulator = &mut accumulator.0;
+            // SAFETY: as promised by the caller.
+            unsafe { accumulator.issue_from_registers(registers, b, true) };
+        }
     }
 
     /// Closes the group. All threads of the warpgroup call it.
@@ -329,7 +374,14 @@ macro_rules! instruction {
             type MajorB = $jb;
         }
 
-        impl<$($generics)*> WgmmaInstruction for Wgmma<$n, $a, $b, $ja, $jb> {}
+        impl<$($generics)*> WgmmaInstruction for Wgmma<$n, $a, $b, $ja, $jb> {
+            type KSteps<V> = [V; $n / 16];
+
+            #[inline(always)]
+            fn k_steps<V>(f: impl FnMut(usize) -> V) -> [V; $n / 16] {
+                core::array::from_fn(f)
+            }
+        }
 
         imp::issue!([$($generics)*] $ja, $jb, $n, $k, $a, $b, $types, $majors, $registers);
     };

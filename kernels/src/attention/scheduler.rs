@@ -1,0 +1,126 @@
+//! The tile scheduler: which tiles of queries a block computes.
+
+use cutlet_device::{block_idx, grid_dim};
+
+use super::args::{SequencesArgs, TilesArgs};
+
+/// A tile of queries of a head of a sequence.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkTile {
+    /// Which tile of the sequence's queries.
+    pub of_queries: u32,
+    /// The head of the queries.
+    pub head: u32,
+    /// Which sequence.
+    pub sequence: u32,
+}
+
+/// Where a sequence lies in the tensors.
+#[derive(Clone, Copy, Debug)]
+pub struct Sequence {
+    /// Its coordinate along the tensors' mode of sequences.
+    pub nth: i32,
+    /// The row of its first query.
+    pub first_query: i32,
+    /// The row of its first key.
+    pub first_key: i32,
+    /// How many queries it has.
+    pub queries: i32,
+    /// How many keys it has.
+    pub keys: i32,
+}
+
+impl Sequence {
+    /// Sequence `nth` of a launch.
+    #[inline(always)]
+    pub fn of(args: &SequencesArgs, nth: u32) -> Self {
+        if args.are_packed == 0 {
+            return Self {
+                nth: nth as i32,
+                first_query: 0,
+                first_key: 0,
+                queries: args.queries,
+                keys: args.keys,
+            };
+        }
+        let nth = i64::from(nth);
+        let (first_queries, first_keys) = (args.first_queries, args.first_keys);
+        // SAFETY: the launcher promises the first rows of all sequences, and the end of the last one.
+        let [first_query, end_query, first_key, end_key] = unsafe {
+            [
+                first_queries.load(nth),
+                first_queries.load(nth + 1),
+                first_keys.load(nth),
+                first_keys.load(nth + 1),
+            ]
+        };
+        Self {
+            nth: 0,
+            first_query,
+            first_key,
+            queries: end_query - first_query,
+            keys: end_key - first_key,
+        }
+    }
+}
+
+impl WorkTile {
+    /// Tile `nth` of a launch.
+    #[inline(always)]
+    pub fn of(args: &TilesArgs, nth: u32) -> Self {
+        let (rest, head) = div_rem(nth, args.heads_at_a_time);
+        let (heads_before, of_head) = div_rem(rest, args.of_head);
+        let head = heads_before * args.heads_at_a_time + head;
+        let (sequence, head) = div_rem(head, args.heads);
+        Self {
+            of_queries: args.of_head - 1 - of_head,
+            head,
+            sequence,
+        }
+    }
+}
+
+/// Quotient and remainder, once for a tile. The launcher promises a divisor that is not 0, which the compiler does not
+/// know.
+#[inline(always)]
+fn div_rem(dividend: u32, divisor: u32) -> (u32, u32) {
+    let divisor = divisor.max(1);
+    (dividend / divisor, dividend % divisor)
+}
+
+/// The numbers of the tiles of a block that stays for the whole launch.
+///
+/// Tiles of the last queries come first: if queries see no later keys, these take longest. Every second row of blocks
+/// takes its tiles backwards, so that no block has the longest one of each row.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkTiles {
+    count: u32,
+    row: u32,
+}
+
+impl WorkTiles {
+    /// The running block's tiles.
+    #[inline(always)]
+    pub fn new(args: TilesArgs) -> Self {
+        Self {
+            count: args.of_head * args.all_heads,
+            row: 0,
+        }
+    }
+}
+
+impl Iterator for WorkTiles {
+    type Item = u32;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<u32> {
+        let (block, blocks) = (block_idx().x.get(), grid_dim().x);
+        let in_row = match self.row % 2 {
+            0 => block,
+            _ => blocks - 1 - block,
+        };
+        let nth = self.row * blocks + in_row;
+        self.row += 1;
+        (nth < self.count).then_some(nth)
+    }
+}

@@ -1,0 +1,237 @@
+//! `attention`: `softmax(Q·Kᵀ · scale)·V`.
+
+use cutlet::{Attention, AttentionElement, DeviceData, Layout, View};
+use pyo3::prelude::*;
+
+use crate::array::{Array, tuple};
+use crate::call::Call;
+use crate::data_type::DataType;
+use crate::error::{Result, wrong_type, wrong_value};
+use crate::stream::Context;
+
+const NAME: &str = "attention";
+
+/// `softmax(scale * queries @ keys.T) @ values`, for all heads of all sequences.
+///
+/// Arguments:
+///     queries: (sequences, queries, heads, features), float16 or bfloat16, of up to 256 features. Features are
+///         contiguous, and other strides are multiples of 16 bytes.
+///     keys, values: (sequences, keys, heads of keys, features). Heads of queries share keys if these have fewer heads.
+///     causal: A query sees its own key and those before. The last query belongs to the last key.
+///     window: (before, after): a query sees so many keys before and after its own; None stands for all.
+///     scale: Above 0; `features ** -0.5` by default.
+///     soft_cap: Scores become `soft_cap * tanh(score / soft_cap)`.
+///     bias: (sequences, heads, queries, keys), float32, which is added to scores. Keys are contiguous.
+///     slopes: (heads,), float32: `slope * |key - own key|` is subtracted (ALiBi).
+///     sinks: (heads,), float32: a score more in each sum.
+///     packed: (first_queries, first_keys, most_queries): sequences lie behind one another in tensors of one sequence.
+///         The first two are int32 of one element more than there are sequences, the first row of each and the end.
+///     log_sum_exp: (sequences, queries, heads), float32: the logarithm of each query's sum is written to it.
+///     out: As `queries`.
+///     stream: As in `gemm`.
+///
+/// Returns:
+///     `out`.
+///
+/// Raises:
+///     TypeError, ValueError: Types, shapes, strides or numbers do not fit, or `out` overlaps another array.
+///     RuntimeError: The GPU is none of compute capability 9.0.
+#[pyfunction]
+#[pyo3(signature = (
+    queries, keys, values, *, causal=false, window=None, scale=None, soft_cap=0.0, bias=None, slopes=None, sinks=None,
+    packed=None, log_sum_exp=None, out=None, stream=None
+))]
+#[expect(clippy::too_many_arguments, reason = "they are keywords")]
+pub fn attention<'py>(
+    py: Python<'py>,
+    queries: &Bound<'py, PyAny>,
+    keys: &Bound<'py, PyAny>,
+    values: &Bound<'py, PyAny>,
+    causal: bool,
+    window: Option<(Option<usize>, Option<usize>)>,
+    scale: Option<f32>,
+    soft_cap: f32,
+    bias: Option<&Bound<'py, PyAny>>,
+    slopes: Option<&Bound<'py, PyAny>>,
+    sinks: Option<&Bound<'py, PyAny>>,
+    packed: Option<(Bound<'py, PyAny>, Bound<'py, PyAny>, usize)>,
+    log_sum_exp: Option<&Bound<'py, PyAny>>,
+    out: Option<&Bound<'py, PyAny>>,
+    stream: Option<&Bound<'py, PyAny>>,
+) -> Result<Bound<'py, PyAny>> {
+    let mut call = Call::new(py, NAME, stream);
+    let given = [
+        call.read("queries", queries)?,
+        call.read("keys", keys)?,
+        call.read("values", values)?,
+    ];
+    let [q, k, v] = &given;
+    let of_type = q.data_type;
+    for array in [q, k, v] {
+        array.expect_type(NAME, of_type)?;
+        array.expect_rank(NAME, 4)?;
+    }
+    let mut read = |name, array: Option<&Bound<'py, PyAny>>, data_type| -> Result<_> {
+        let Some(array) = array else { return Ok(None) };
+        let array = call.read(name, array)?;
+        array.expect_type(NAME, data_type)?;
+        Ok(Some(array))
+    };
+    let bias = read("bias", bias, DataType::F32)?;
+    let slopes = read("slopes", slopes, DataType::F32)?;
+    let sinks = read("sinks", sinks, DataType::F32)?;
+    let (first_queries, first_keys, most_queries) = match &packed {
+        None => (None, None, 0),
+        Some((first_queries, first_keys, most)) => (
+            read("packed[0]", Some(first_queries), DataType::I32)?,
+            read("packed[1]", Some(first_keys), DataType::I32)?,
+            *most,
+        ),
+    };
+    let out = match out {
+        Some(out) => out.clone(),
+        None => call.empty(queries, q.shape(), None)?,
+    };
+    let to = call.write("out", &out)?;
+    to.expect_type(NAME, of_type)?;
+    if to.shape() != q.shape() {
+        return wrong_value(format!(
+            "{NAME}: out is {}; give {}",
+            tuple(to.shape()),
+            tuple(q.shape())
+        ));
+    }
+    let log_sum_exp = match log_sum_exp {
+        None => None,
+        Some(array) => {
+            let array = call.write("log_sum_exp", array)?;
+            array.expect_type(NAME, DataType::F32)?;
+            Some(array)
+        }
+    };
+    if q.shape().contains(&0) {
+        return Ok(out);
+    }
+    let laid = |array| Laid::of(array);
+    let operands = Operands {
+        queries: laid(q)?,
+        keys: laid(k)?,
+        values: laid(v)?,
+        output: laid(&to)?,
+        bias: bias.as_deref().map(laid).transpose()?,
+        log_sum_exp: log_sum_exp.as_deref().map(laid).transpose()?,
+        slopes: numbers(slopes.as_deref())?,
+        sinks: numbers(sinks.as_deref())?,
+        packed: match (
+            numbers(first_queries.as_deref())?,
+            numbers(first_keys.as_deref())?,
+        ) {
+            (Some(queries), Some(keys)) => Some((queries, keys, most_queries)),
+            _ => None,
+        },
+        window: match (window, causal) {
+            (Some(_), true) => {
+                return wrong_value(format!("{NAME}: causal and window are given; give one"));
+            }
+            (None, true) => Some([usize::MAX, 0]),
+            (None, false) => None,
+            (Some((before, after)), false) => {
+                Some([before, after].map(|keys| keys.unwrap_or(usize::MAX)))
+            }
+        },
+        scale,
+        soft_cap,
+    };
+    match of_type {
+        DataType::F16 => operands.enqueue::<cutlet::f16>(&call),
+        DataType::Bf16 => operands.enqueue::<cutlet::bf16>(&call),
+        other => wrong_type(format!(
+            "{NAME}: queries is {}; give float16 or bfloat16",
+            other.name()
+        )),
+    }?;
+    Ok(out)
+}
+
+/// An array and its layout.
+struct Laid<'a> {
+    array: &'a Array,
+    layout: Layout,
+}
+
+impl<'a> Laid<'a> {
+    fn of(array: &'a Array) -> Result<Self> {
+        let layout = array.layout(NAME)?;
+        Ok(Laid { array, layout })
+    }
+}
+
+/// An array of numbers that lie behind one another.
+fn numbers(array: Option<&Array>) -> Result<Option<&Array>> {
+    if let Some(array) = array {
+        array.expect_rank(NAME, 1)?;
+        array.expect_contiguous(NAME)?;
+    }
+    Ok(array)
+}
+
+fn view<'a, T: DeviceData>(
+    array: &'a Array,
+    context: &'static Context,
+) -> cutlet::Result<View<'a, T>> {
+    array.memory(context)
+}
+
+/// What a call gets.
+struct Operands<'a> {
+    queries: Laid<'a>,
+    keys: Laid<'a>,
+    values: Laid<'a>,
+    output: Laid<'a>,
+    bias: Option<Laid<'a>>,
+    log_sum_exp: Option<Laid<'a>>,
+    slopes: Option<&'a Array>,
+    sinks: Option<&'a Array>,
+    packed: Option<(&'a Array, &'a Array, usize)>,
+    window: Option<[usize; 2]>,
+    scale: Option<f32>,
+    soft_cap: f32,
+}
+
+impl Operands<'_> {
+    fn enqueue<T: AttentionElement>(&self, call: &Call<'_>) -> Result<()> {
+        let context = call.context();
+        call.run(false, || {
+            let of = |it: &Laid<'_>| it.array.tensor::<T>(context, it.layout);
+            let mut attention = Attention::new().soft_cap(self.soft_cap);
+            if let Some([before, after]) = self.window {
+                attention = attention.window(before, after);
+            }
+            if let Some(scale) = self.scale {
+                attention = attention.scale(scale);
+            }
+            if let Some(bias) = &self.bias {
+                attention = attention.bias(bias.array.tensor::<f32>(context, bias.layout)?);
+            }
+            if let Some(slopes) = self.slopes {
+                attention = attention.slopes(view(slopes, context)?);
+            }
+            if let Some(sinks) = self.sinks {
+                attention = attention.sinks(view(sinks, context)?);
+            }
+            if let Some((queries, keys, most)) = self.packed {
+                attention = attention.packed(view(queries, context)?, view(keys, context)?, most);
+            }
+            if let Some(to) = &self.log_sum_exp {
+                let tensor = to.array.tensor_mut::<f32>(context, to.layout)?;
+                attention = attention.log_sum_exp(tensor);
+            }
+            let output = self
+                .output
+                .array
+                .tensor_mut::<T>(context, self.output.layout)?;
+            let (queries, keys, values) = (of(&self.queries)?, of(&self.keys)?, of(&self.values)?);
+            attention.run(&context.stream, queries, keys, values, output)
+        })
+    }
+}

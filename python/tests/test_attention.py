@@ -1,0 +1,90 @@
+"""`attention` against the formula in float64, on NumPy's arrays and on PyTorch's."""
+
+import ml_dtypes
+import numpy
+import pytest
+
+import cutlet
+
+
+def formula(q, k, v, *, visible=None, scale=None, bias=0.0, soft_cap=0.0):
+    """(sequences, queries, heads, features) in float64, and the logarithms (sequences, queries, heads)."""
+    q, k, v = (array.astype("float64") for array in (q, k, v))
+    k, v = (numpy.repeat(array, q.shape[2] // array.shape[2], axis=2) for array in (k, v))
+    scores = numpy.einsum("bqhd,bkhd->bhqk", q, k) * (scale or q.shape[3] ** -0.5)
+    if soft_cap:
+        scores = soft_cap * numpy.tanh(scores / soft_cap)
+    scores = scores + bias
+    if visible is not None:
+        scores = numpy.where(visible, scores, -numpy.inf)
+    largest = scores.max(axis=-1, keepdims=True)
+    weights = numpy.exp(scores - largest)
+    sums = weights.sum(axis=-1, keepdims=True)
+    output = numpy.einsum("bhqk,bkhd->bqhd", weights / sums, v)
+    return output, (largest + numpy.log(sums))[..., 0].transpose(0, 2, 1)
+
+
+def arrays(queries, keys, heads, heads_of_keys, features, dtype):
+    random = numpy.random.default_rng(queries * keys)
+    shapes = [(2, queries, heads, features)] + [(2, keys, heads_of_keys, features)] * 2
+    return [random.standard_normal(shape).astype(dtype) for shape in shapes]
+
+
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
+def test_causal_attention_of_shared_heads(dtype):
+    q, k, v = arrays(30, 45, 4, 2, 64, dtype)
+    visible = numpy.arange(45) <= numpy.arange(30)[:, None] + 15
+    expected, logarithms = formula(q, k, v, visible=visible)
+    sums = numpy.empty((2, 30, 4), "float32")
+    found = cutlet.attention(q, k, v, causal=True, log_sum_exp=sums)
+    assert found.dtype == q.dtype
+    assert numpy.allclose(found.astype("float64"), expected, atol=2e-2)
+    assert numpy.allclose(sums, logarithms, atol=1e-3)
+
+
+def test_windows_biases_and_caps():
+    q, k, v = arrays(40, 40, 2, 2, 72, "float16")
+    distance = numpy.arange(40) - numpy.arange(40)[:, None]
+    expected, _ = formula(q, k, v, visible=(distance >= -5) & (distance <= 3), scale=0.3)
+    found = cutlet.attention(q, k, v, window=(5, 3), scale=0.3)
+    assert numpy.allclose(found.astype("float64"), expected, atol=5e-3)
+    bias = numpy.random.default_rng(1).standard_normal((2, 2, 40, 40)).astype("float32")
+    slopes = numpy.array([0.5, 0.25], "float32")
+    added = bias - slopes[:, None, None] * abs(distance)
+    expected, _ = formula(q, k, v, bias=added, soft_cap=3.0)
+    out = numpy.empty_like(q)
+    assert cutlet.attention(q, k, v, bias=bias, slopes=slopes, soft_cap=3.0, out=out) is out
+    assert numpy.allclose(out.astype("float64"), expected, atol=1e-2)
+
+
+def test_parts_of_one_array_and_packed_sequences():
+    qkv = numpy.random.default_rng(2).standard_normal((1, 30, 3, 2, 64)).astype("float16")
+    q, k, v = (qkv[:, :, part] for part in range(3))
+    ends = numpy.array([0, 10, 10, 30], "int32")
+    found = cutlet.attention(q, k, v, packed=(ends, ends, 20)).astype("float64")
+    for rows in (slice(0, 10), slice(10, 30)):
+        expected, _ = formula(q[:, rows], k[:, rows], v[:, rows])
+        assert numpy.allclose(found[:, rows], expected, atol=5e-3)
+
+
+def test_wrong_arguments():
+    q, k, v = arrays(5, 7, 4, 2, 64, "float16")
+    with pytest.raises(ValueError, match="causal and window are given; give one"):
+        cutlet.attention(q, k, v, causal=True, window=(1, 0))
+    with pytest.raises(TypeError, match="float16 or bfloat16"):
+        cutlet.attention(*(array.astype("float32") for array in (q, k, v)))
+    with pytest.raises(ValueError, match="out is"):
+        cutlet.attention(q, k, v, out=numpy.empty((2, 5, 4, 32), "float16"))
+    with pytest.raises(ValueError, match="a number of heads that divides theirs"):
+        cutlet.attention(q, k[:, :, :1].repeat(3, axis=2), v[:, :, :1].repeat(3, axis=2))
+
+
+def test_torch_on_a_gpu():
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("there is no GPU, or no PyTorch")
+    q, k, v = (torch.randn(2, 300, heads, 128, dtype=torch.bfloat16, device="cuda") for heads in (8, 2, 2))
+    found = cutlet.attention(q, k, v, causal=True)
+    by_heads = (array.transpose(1, 2).float() for array in (q, k, v))
+    expected = torch.nn.functional.scaled_dot_product_attention(*by_heads, is_causal=True, enable_gqa=True)
+    assert torch.allclose(found.transpose(1, 2).float(), expected, atol=2e-2)

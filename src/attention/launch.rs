@@ -1,0 +1,376 @@
+//! The launch: which kernel runs, and the arguments that it gets.
+
+use std::num::NonZeroU32;
+use std::ptr;
+
+use cutlet_device::{DeviceData, Global, GlobalMut};
+use cutlet_host::{Device, Stream, TensorMapElement, View};
+use cutlet_kernels::PTX;
+use cutlet_kernels::attention::args::{Args, OutputArgs, SequencesArgs, TilesArgs, Window};
+use cutlet_kernels::attention::score_mod::{Modifications, ScoreMod, Unmodified};
+use cutlet_kernels::attention::sm90::instances::{
+    BF16, BF16_MODIFIED, F16, F16_MODIFIED, Instance,
+};
+use cutlet_layout_core::Divisor;
+use half::{bf16, f16};
+
+use super::heads::{Extents, Heads, Tensors, modes, refuse};
+use super::{Attention, AttentionElement, NAME, Packed};
+use crate::matrix::{disjoint, in_stream, pointer, pointer_mut};
+use crate::{Error, Result, Tensor, TensorMut};
+
+/// The kernels for an element type.
+pub trait Kernels: TensorMapElement {
+    /// Those that leave scores as they are.
+    const PLAIN: &'static [Instance<Self, Unmodified>];
+    /// Those that modify scores.
+    const MODIFIED: &'static [Instance<Self, Modifications>];
+}
+
+impl Kernels for bf16 {
+    const PLAIN: &'static [Instance<Self, Unmodified>] = BF16;
+    const MODIFIED: &'static [Instance<Self, Modifications>] = BF16_MODIFIED;
+}
+
+impl Kernels for f16 {
+    const PLAIN: &'static [Instance<Self, Unmodified>] = F16;
+    const MODIFIED: &'static [Instance<Self, Modifications>] = F16_MODIFIED;
+}
+
+/// The compute capability that the kernels are compiled for.
+const HOPPER: (u32, u32) = (9, 0);
+
+/// Bytes of keys and values that stay in the L2 cache while tiles of queries need them: a part of Hopper's 50 MB.
+const IN_CACHE: usize = 32 << 20;
+
+/// Checks a call, and enqueues it.
+pub(super) fn run<T: AttentionElement>(
+    mut attention: Attention<'_>,
+    stream: &Stream,
+    mut tensors: Tensors<'_, T>,
+) -> Result<()> {
+    let mut log_sum_exp = attention.log_sum_exp.take();
+    let packed = attention.packed;
+    let (heads, extents) = tensors.heads()?;
+    supports(stream.device())?;
+    tensors.check(stream)?;
+    let packed = packed.map(|it| it.check(stream, &extents)).transpose()?;
+    let modifications = modifications(&attention, stream, &extents)?;
+    let mut args = Args {
+        output: output(&heads[3], &mut log_sum_exp, stream, &extents, &tensors)?,
+        sequences: sequences(packed.as_ref(), &extents),
+        sinks: null(),
+        has_sinks: 0,
+        scale: scale(attention.scale, extents.features)?,
+        tiles: TilesArgs {
+            of_head: 0,
+            heads: extents.heads as u32,
+            all_heads: 0,
+            heads_at_a_time: 0,
+        },
+        window: window(attention.window),
+    };
+    if let Some(sinks) = attention.sinks {
+        of_heads("the sinks", stream, &sinks, &extents)?;
+        (args.sinks, args.has_sinks) = (pointer(sinks), 1);
+    }
+    let sequences = packed.map_or(extents.sequences, |it| it.count());
+    let queries = packed.map_or(extents.queries, |it| it.most_queries.min(extents.queries));
+    let call = Call {
+        stream,
+        heads,
+        extents,
+        args,
+        tiles: (sequences, queries),
+    };
+    match modifications {
+        None => call.launch(T::PLAIN, Unmodified::VALUE, &mut tensors),
+        Some(modifications) => call.launch(T::MODIFIED, modifications, &mut tensors),
+    }
+}
+
+/// A call that was checked.
+struct Call<'s> {
+    stream: &'s Stream,
+    heads: [Heads; 4],
+    extents: Extents,
+    args: Args,
+    /// Sequences, and queries of the longest one.
+    tiles: (usize, usize),
+}
+
+impl Call<'_> {
+    /// Launches the kernel for the heads' features.
+    fn launch<T: AttentionElement, M: ScoreMod>(
+        mut self,
+        instances: &'static [Instance<T, M>],
+        score_mod: M,
+        tensors: &mut Tensors<'_, T>,
+    ) -> Result<()> {
+        let features = self.extents.features;
+        let Some(instance) = instances.iter().find(|it| features <= it.features) else {
+            return refuse(format!("heads have {features} features; give up to 256"));
+        };
+        self.args.tiles = self.tiles(instance.queries);
+        let tiles = self.args.tiles.of_head * self.args.tiles.all_heads;
+        let [queries, keys, values, _] = self.heads.map(|it| it.spec::<T>());
+        let [box_of_queries, box_of_keys, box_of_values] = instance.boxes;
+        let maps = (
+            queries.encode(tensors.queries.view, box_of_queries)?,
+            keys.encode(tensors.keys.view, box_of_keys)?,
+            values.encode(tensors.values.view, box_of_values)?,
+        );
+        // TMA gets addresses alone.
+        for (what, tensor) in [
+            ("the queries", &tensors.queries),
+            ("the keys", &tensors.keys),
+            ("the values", &tensors.values),
+        ] {
+            tensor.view.use_in(self.stream, NAME, what)?;
+        }
+        let device = self.stream.device();
+        let function = device.load(&PTX, instance.kernel)?;
+        let blocks = tiles.min(device.multiprocessors());
+        let output = tensors.output.view.reborrow();
+        let args = (maps.0, maps.1, maps.2, output, self.args, score_mod);
+        // SAFETY: extents and strides are those of the tensors, which were checked against their memory. The output
+        // overlaps none of the others. Rows of packed sequences that are none of the tensors' are neither loaded by TMA
+        // nor stored, as `packed` says of them.
+        unsafe { self.stream.launch(&function, blocks, args)? };
+        Ok(())
+    }
+
+    /// The tiles of a launch, of so many queries each.
+    fn tiles(&self, of_queries: u32) -> TilesArgs {
+        let (sequences, queries) = self.tiles;
+        let Extents {
+            keys,
+            heads,
+            heads_of_keys,
+            features,
+            ..
+        } = self.extents;
+        let all_heads = sequences * heads;
+        // Keys and values of a head of queries, in elements of 2 bytes.
+        let bytes = 2 * 2 * keys * features * heads_of_keys / heads;
+        let at_a_time = match self.args.window == Window::CAUSAL {
+            // The longest tiles of all heads come first, so that all blocks end at the same time.
+            true => all_heads,
+            false => (IN_CACHE / bytes.max(1)).clamp(1, all_heads),
+        };
+        let divides = |count: &usize| all_heads.is_multiple_of(*count);
+        let at_a_time = (1..=at_a_time).rev().find(divides).unwrap_or(1);
+        TilesArgs {
+            of_head: (queries as u32).div_ceil(of_queries),
+            heads: heads as u32,
+            all_heads: all_heads as u32,
+            heads_at_a_time: at_a_time as u32,
+        }
+    }
+}
+
+/// Refuses a program without the kernels, and a GPU of another compute capability.
+fn supports(device: &Device) -> Result<()> {
+    if !cfg!(feature = "attention") {
+        return Err(Error::NotBuilt {
+            operation: NAME,
+            family: "attention",
+            feature: "attention",
+        });
+    }
+    match device.compute_capability() {
+        Some((major, minor)) if (major, minor) != HOPPER => Err(Error::Device {
+            asked: "attention by wgmma, whose kernels are for Hopper (compute capability 9.0),",
+            found: format!("{}, compute capability {major}.{minor}", device.describe()),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// A pointer that the kernel does not read.
+fn null<T: DeviceData>() -> Global<T> {
+    Global::from_ptr(ptr::null())
+}
+
+fn scale(scale: Option<f32>, features: usize) -> Result<f32> {
+    match scale {
+        None => Ok(1.0 / (features as f32).sqrt()),
+        Some(scale) if scale.is_finite() && scale > 0.0 => Ok(scale),
+        Some(scale) => refuse(format!(
+            "the scale is {scale}; give a finite number above 0, and negate the queries for a negative one"
+        )),
+    }
+}
+
+fn window(window: Option<[usize; 2]>) -> Window {
+    let Some(window) = window else {
+        return Window::FULL;
+    };
+    let [before, after] = window.map(|keys| u32::try_from(keys).unwrap_or(u32::MAX));
+    Window::new(before, after)
+}
+
+fn sequences(packed: Option<&Packed<'_>>, extents: &Extents) -> SequencesArgs {
+    let group = (extents.heads / extents.heads_of_keys) as u32;
+    SequencesArgs {
+        first_queries: packed.map_or(null(), |it| pointer(it.queries)),
+        first_keys: packed.map_or(null(), |it| pointer(it.keys)),
+        are_packed: packed.is_some().into(),
+        queries: extents.queries as i32,
+        keys: extents.keys as i32,
+        group: Divisor::new(NonZeroU32::new(group).unwrap_or(NonZeroU32::MIN)),
+    }
+}
+
+impl Packed<'_> {
+    /// How many sequences there are.
+    fn count(&self) -> usize {
+        self.queries.len() - 1
+    }
+
+    /// Returns an error unless the numbers are those of sequences, and the stream may read them.
+    fn check(self, stream: &Stream, extents: &Extents) -> Result<Self> {
+        let (queries, keys) = (self.queries.len(), self.keys.len());
+        if extents.sequences != 1 || queries < 2 || keys != queries {
+            return refuse(format!(
+                "packed sequences have {queries} numbers for queries and {keys} for keys, and lie in tensors of {} \
+                 sequences; give one number more than there are sequences for both, and tensors of one sequence",
+                extents.sequences
+            ));
+        }
+        for (what, view) in [
+            ("the first queries", self.queries),
+            ("the first keys", self.keys),
+        ] {
+            in_stream(NAME, stream, what, view)?;
+            view.use_in(stream, NAME, what)?;
+        }
+        Ok(self)
+    }
+}
+
+/// Returns an error unless there is a number for each head, and the stream may read it.
+fn of_heads(what: &str, stream: &Stream, numbers: &View<'_, f32>, extents: &Extents) -> Result<()> {
+    if numbers.len() != extents.heads {
+        return refuse(format!(
+            "{what} are {} numbers for {} heads; give one for each",
+            numbers.len(),
+            extents.heads
+        ));
+    }
+    in_stream(NAME, stream, what, *numbers)?;
+    Ok(numbers.use_in(stream, NAME, what)?)
+}
+
+/// Where the output goes, and the logarithms of sums, if they are asked for.
+fn output<T: DeviceData>(
+    heads: &Heads,
+    log_sum_exp: &mut Option<TensorMut<'_, f32>>,
+    stream: &Stream,
+    extents: &Extents,
+    tensors: &Tensors<'_, T>,
+) -> Result<OutputArgs> {
+    let signed = |strides: [usize; 3]| strides.map(|stride| stride as i64);
+    let [sequence, row, head, _] = heads.strides;
+    let mut args = OutputArgs {
+        strides: signed([sequence, row, head]),
+        log_sum_exp: GlobalMut::from_ptr(ptr::null_mut()),
+        log_sum_exp_strides: [0; 3],
+        features: extents.features as i32,
+        writes_log_sum_exp: 0,
+    };
+    let Some(tensor) = log_sum_exp else {
+        return Ok(args);
+    };
+    let what = "the logarithms of sums";
+    let found = modes(what, &tensor.layout, ["sequence", "query", "head"])?;
+    let expected = [extents.sequences, extents.queries, extents.heads];
+    if found.map(|it| it[0]) != expected {
+        return refuse(format!(
+            "{what} have (sequences, queries, heads) = {:?}, and the queries {expected:?}; give a tensor of that shape",
+            found.map(|it| it[0])
+        ));
+    }
+    in_stream(NAME, stream, what, tensor.view.view())?;
+    let written = tensor.addresses();
+    disjoint(NAME, what, tensors.output.addresses(), written.clone())?;
+    for (what, tensor) in [
+        ("the queries", &tensors.queries),
+        ("the keys", &tensors.keys),
+        ("the values", &tensors.values),
+    ] {
+        disjoint(NAME, what, tensor.addresses(), written.clone())?;
+    }
+    tensor.view.use_in(stream, NAME, what)?;
+    args.log_sum_exp = pointer_mut(tensor.view.view().address());
+    args.log_sum_exp_strides = signed(found.map(|it| it[1]));
+    args.writes_log_sum_exp = 1;
+    Ok(args)
+}
+
+/// What is done to scores, if anything.
+fn modifications(
+    attention: &Attention<'_>,
+    stream: &Stream,
+    extents: &Extents,
+) -> Result<Option<Modifications>> {
+    let Attention {
+        soft_cap,
+        bias,
+        slopes,
+        ..
+    } = attention;
+    if !soft_cap.is_finite() || *soft_cap < 0.0 {
+        return refuse(format!(
+            "the soft cap is {soft_cap}; give a finite number above 0"
+        ));
+    }
+    if *soft_cap == 0.0 && bias.is_none() && slopes.is_none() {
+        return Ok(None);
+    }
+    let mut args = Modifications {
+        bias: null(),
+        bias_strides: [0; 3],
+        bias_extent: [extents.queries as i32, extents.keys as i32],
+        slopes: null(),
+        soft_cap: *soft_cap,
+        has_bias: 0,
+        has_slopes: 0,
+        unused: 0,
+    };
+    if let Some(bias) = bias {
+        args.bias_strides = strides_of_bias(bias, stream, extents)?;
+        (args.bias, args.has_bias) = (pointer(bias.view), 1);
+    }
+    if let Some(slopes) = slopes {
+        of_heads("the slopes", stream, slopes, extents)?;
+        (args.slopes, args.has_slopes) = (pointer(*slopes), 1);
+    }
+    Ok(Some(args))
+}
+
+/// The strides of a bias along sequences, heads and queries.
+fn strides_of_bias(bias: &Tensor<'_, f32>, stream: &Stream, extents: &Extents) -> Result<[i64; 3]> {
+    let found = modes(
+        "the bias",
+        &bias.layout,
+        ["sequence", "head", "query", "key"],
+    )?;
+    let expected = [
+        extents.sequences,
+        extents.heads,
+        extents.queries,
+        extents.keys,
+    ];
+    let [sequence, head, query, [keys, of_key]] = found;
+    if found.map(|it| it[0]) != expected || keys > 1 && of_key != 1 {
+        return refuse(format!(
+            "the bias is {}; give (sequences, heads, queries, keys) = {expected:?} with contiguous keys, where modes of \
+             stride 0 repeat it",
+            bias.layout.to_dynamic()
+        ));
+    }
+    in_stream(NAME, stream, "the bias", bias.view)?;
+    bias.view.use_in(stream, NAME, "the bias")?;
+    Ok([sequence, head, query].map(|it| it[1] as i64))
+}
