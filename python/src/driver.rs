@@ -1,6 +1,7 @@
 //! What the GPU's driver says of handles and addresses that other frameworks pass.
 
 use std::ffi::c_void;
+use std::num::NonZeroU64;
 use std::ptr;
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -37,33 +38,50 @@ pub fn make_current(context: &CudaContext) -> Answer<()> {
     made.or_else(|error| check("making a GPU current in this thread", error.0))
 }
 
-/// The number of a stream, which no later stream of the process has, also if it has the same handle. 0 for the default
-/// stream. Drivers have it as of CUDA 12.0, the oldest that the library takes.
+/// Whether the driver does not answer what a stream is: each GPU has a default stream, and a question about a stream
+/// that is captured would end the capture, in any capture mode.
 ///
 /// # Errors
 /// If there is no such stream.
-pub fn stream_id(handle: usize) -> Answer<u64> {
+fn is_unknown(handle: usize) -> Answer<bool> {
     if is_default(handle) {
-        return Ok(0);
+        return Ok(true);
     }
-    let mut id = 0;
-    // SAFETY: the caller of a function names a stream that lives. The driver writes one number.
-    let code = unsafe { sys::cuStreamGetId(stream(handle), &mut id) };
-    check("asking for the number of a stream", code)?;
-    Ok(id)
+    let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
+    // SAFETY: the caller of a function names a stream that lives. The driver writes the status.
+    let code = unsafe { sys::cuStreamIsCapturing(stream(handle), &mut status) };
+    check("asking whether a stream is captured", code)?;
+    Ok(status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE)
 }
 
-/// The GPU of a stream; `None` for the default stream, which each GPU has.
+/// The number of a stream, which no later stream of the process has, also if it has the same handle; `None` for the
+/// default stream, and for a stream that is captured. Drivers have it as of CUDA 12.0, the oldest that the library
+/// takes.
+///
+/// # Errors
+/// If there is no such stream.
+pub fn stream_id(handle: usize) -> Answer<Option<NonZeroU64>> {
+    if is_unknown(handle)? {
+        return Ok(None);
+    }
+    let mut id = 0;
+    // SAFETY: as in `is_unknown`. The driver writes one number.
+    let code = unsafe { sys::cuStreamGetId(stream(handle), &mut id) };
+    check("asking for the number of a stream", code)?;
+    Ok(NonZeroU64::new(id))
+}
+
+/// The GPU of a stream; `None` for the default stream, and for a stream that is captured.
 ///
 /// # Errors
 /// If there is no such stream.
 pub fn gpu_of_stream(handle: usize) -> Answer<Option<i32>> {
-    if is_default(handle) {
+    if is_unknown(handle)? {
         return Ok(None);
     }
     let doing = "asking for the GPU of a stream";
     let (mut context, mut gpu): (CUcontext, i32) = (ptr::null_mut(), 0);
-    // SAFETY: as in `stream_id`. The context is the stream's, and is current for one question.
+    // SAFETY: as in `is_unknown`. The context is the stream's, and is current for one question.
     unsafe {
         check(doing, sys::cuStreamGetCtx(stream(handle), &mut context))?;
         check(doing, sys::cuCtxPushCurrent_v2(context))?;

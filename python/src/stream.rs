@@ -2,6 +2,7 @@
 
 use std::ffi::c_void;
 use std::fmt;
+use std::num::NonZeroU64;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -38,7 +39,7 @@ pub struct Context {
     pub place: Place,
     /// The stream's handle (`CUstream`).
     pub handle: usize,
-    /// The driver's number of the stream.
+    /// The driver's number of the stream, or 0 if it has not been asked for yet.
     id: AtomicU64,
     pub stream: Stream,
     /// A call waits for the lock without the interpreter, as the thread that has the lock may wait for work.
@@ -68,10 +69,16 @@ pub fn context(
         known().push(context);
         return Ok(context);
     };
-    let id = context.present_id()?;
-    if id != context.id.load(Ordering::Relaxed) {
-        expect_of(operation, place, handle)?;
-        context.becomes(py, id);
+    if let Some(id) = context.present_id()? {
+        match NonZeroU64::new(context.id.swap(id.get(), Ordering::Relaxed)) {
+            Some(before) if before != id => {
+                expect_of(operation, place, handle)?;
+                context.forget(py);
+            }
+            // It was captured before.
+            None => expect_of(operation, place, handle)?,
+            Some(_) => {}
+        }
     }
     Ok(context)
 }
@@ -92,7 +99,7 @@ fn expect_of(operation: &str, place: Place, handle: usize) -> Result<()> {
 impl Context {
     fn new(operation: &str, place: Place, handle: usize) -> Result<Context> {
         let (id, stream) = match place {
-            Place::Cpu => (0, Device::cpu().stream()?),
+            Place::Cpu => (None, Device::cpu().stream()?),
             Place::Gpu(_) if handle == PER_THREAD => {
                 return wrong_value(format!(
                     "{operation}: stream is CUDA's per-thread default stream, which is another one in each thread; \
@@ -114,30 +121,29 @@ impl Context {
         Ok(Context {
             place,
             handle,
-            id: AtomicU64::new(id),
+            id: AtomicU64::new(id.map_or(0, NonZeroU64::get)),
             stream,
             kept: Mutex::default(),
         })
     }
 
-    /// The driver's number of the stream that has the handle now.
-    fn present_id(&self) -> Result<u64> {
+    /// The driver's number of the stream that has the handle now, if it says it.
+    fn present_id(&self) -> Result<Option<NonZeroU64>> {
         match self.stream.as_cudarc() {
             Some(stream) if !driver::is_default(self.handle) => {
                 driver::make_current(stream.context())?;
                 Ok(driver::stream_id(self.handle)?)
             }
-            _ => Ok(0),
+            _ => Ok(None),
         }
     }
 
-    /// Makes this the context of a new stream that the driver gave the handle of a destroyed one. The driver releases a
+    /// Forgets what was kept of a destroyed stream, whose handle the driver gave to a new one. The driver releases a
     /// destroyed stream when its work is done (`cuStreamDestroy`), so that the new one may use its memory. What the old
-    /// one's calls have left to report is forgotten.
-    fn becomes(&self, py: Python<'_>, id: u64) {
+    /// one's calls have left to report is forgotten, too.
+    fn forget(&self, py: Python<'_>) {
         let kept = self.kept.lock_py_attached(py);
         kept.unwrap_or_else(PoisonError::into_inner).forget();
-        self.id.store(id, Ordering::Relaxed);
     }
 }
 
