@@ -1,5 +1,6 @@
 //! Attention: `softmax(Q·Kᵀ · scale)·V`, for all heads of all sequences in one launch.
 
+mod decode;
 mod heads;
 mod launch;
 
@@ -11,11 +12,13 @@ use half::{bf16, f16};
 
 use crate::{IntoTensor, IntoTensorMut, Result, Tensor, TensorMut};
 
+pub use decode::AttentionDecode;
+
 /// The operation's name in errors.
 const NAME: &str = "attention";
 
 /// An element type of [`Attention`]: `f16` or `bf16`.
-pub trait AttentionElement: DeviceData + launch::Kernels {}
+pub trait AttentionElement: DeviceData + launch::Kernels + decode::Kernels {}
 impl AttentionElement for f16 {}
 impl AttentionElement for bf16 {}
 

@@ -10,6 +10,7 @@ mod rounding;
 mod small;
 
 mod attention;
+mod attention_decode;
 mod checked_indices;
 mod contract;
 #[cfg(feature = "dlpack")]

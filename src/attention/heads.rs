@@ -72,7 +72,7 @@ pub(super) fn modes<const N: usize>(
 
 impl Heads {
     /// Those of an operand, as the kernels read and write it.
-    fn of<T>(what: &str, layout: &Layout, address: u64) -> Result<Self> {
+    pub fn of<T>(what: &str, layout: &Layout, address: u64) -> Result<Self> {
         let modes = modes(what, layout, ["sequence", "row", "head", "feature"])?;
         let (extents, strides) = (modes.map(|it| it[0]), modes.map(|it| it[1]));
         if let Some(extent) = extents.iter().find(|extent| **extent > MAX_EXTENT) {

@@ -188,11 +188,11 @@ fn supports(device: &Device) -> Result<()> {
 }
 
 /// A pointer that the kernel does not read.
-fn null<T: DeviceData>() -> Global<T> {
+pub(super) fn null<T: DeviceData>() -> Global<T> {
     Global::from_ptr(ptr::null())
 }
 
-fn scale(scale: Option<f32>, features: usize) -> Result<f32> {
+pub(super) fn scale(scale: Option<f32>, features: usize) -> Result<f32> {
     match scale {
         None => Ok(1.0 / (features as f32).sqrt()),
         Some(scale) if scale.is_finite() && scale > 0.0 => Ok(scale),
@@ -202,7 +202,7 @@ fn scale(scale: Option<f32>, features: usize) -> Result<f32> {
     }
 }
 
-fn window(window: Option<[usize; 2]>) -> Window {
+pub(super) fn window(window: Option<[usize; 2]>) -> Window {
     let Some(window) = window else {
         return Window::FULL;
     };
@@ -250,7 +250,12 @@ impl Packed<'_> {
 }
 
 /// Returns an error unless there is a number for each head, and the stream may read it.
-fn of_heads(what: &str, stream: &Stream, numbers: &View<'_, f32>, extents: &Extents) -> Result<()> {
+pub(super) fn of_heads(
+    what: &str,
+    stream: &Stream,
+    numbers: &View<'_, f32>,
+    extents: &Extents,
+) -> Result<()> {
     if numbers.len() != extents.heads {
         return refuse(format!(
             "{what} are {} numbers for {} heads; give one for each",

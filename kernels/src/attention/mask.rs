@@ -2,7 +2,7 @@
 
 use cutlet_device::sm90::{AccumulatorLayout, WgmmaInstruction};
 use cutlet_device::warpgroup::WarpgroupThread;
-use cutlet_layout_core::{Fragment, L, StaticLayout, Tensor};
+use cutlet_layout_core::{Fragment, FragmentLayout, L, StaticLayout, Tensor};
 
 use super::args::Window;
 use super::scheduler::Sequence;
@@ -138,12 +138,12 @@ impl ScorePlaces {
 /// Makes the scores of keys that a row does not see −∞. `visible` are the keys of each of the thread's rows, and
 /// `first_key` is the block's first one.
 #[inline(always)]
-pub fn mask<I: WgmmaInstruction>(
-    scores: &Fragment<f32, I::Values>,
+pub fn mask<V: FragmentLayout>(
+    scores: &Fragment<f32, V>,
     places: ScorePlaces,
     visible: [VisibleKeys; ScorePlaces::ROWS],
     first_key: i32,
-) -> Fragment<f32, I::Values> {
+) -> Fragment<f32, V> {
     let first = first_key + places.column;
     let visible = visible.map(|keys| [keys.first - first, keys.end - first]);
     scores.map(|v, score| {

@@ -2,9 +2,8 @@
 
 use core::f32::consts::{LN_2, LOG2_E};
 
-use cutlet_device::sm90::WgmmaInstruction;
 use cutlet_device::{LogicalWarp, exp2_approx, fma, log2_approx, rcp_approx};
-use cutlet_layout_core::{Fragment, each};
+use cutlet_layout_core::{Fragment, FragmentLayout, each};
 
 use super::mask::ScorePlaces;
 
@@ -37,13 +36,13 @@ impl Softmax {
     /// largest score.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn add<I: WgmmaInstruction>(
+    pub fn add<V: FragmentLayout>(
         &mut self,
-        scores: &Fragment<f32, I::Values>,
-    ) -> (Fragment<f32, I::Values>, PerRow) {
+        scores: &Fragment<f32, V>,
+    ) -> (Fragment<f32, V>, PerRow) {
         let before = self.largest.map(|largest| largest * self.scale);
         let mut largest = self.largest;
-        each::<I::Values>(|v| {
+        each::<V>(|v| {
             let of_row = &mut largest[ScorePlaces::row_of(v)];
             *of_row = of_row.max(scores.get(v));
         });
@@ -53,7 +52,7 @@ impl Softmax {
             .map(|v, score| exp2_approx(fma(score, self.scale, -after[ScorePlaces::row_of(v)])));
         let rescale = [0, 1].map(|row: usize| exp2_approx(before[row] - after[row]));
         let mut sums = [0, 1].map(|row: usize| self.sums[row] * rescale[row]);
-        each::<I::Values>(|v| sums[ScorePlaces::row_of(v)] += weights.get(v));
+        each::<V>(|v| sums[ScorePlaces::row_of(v)] += weights.get(v));
         self.sums = sums;
         (weights, rescale)
     }

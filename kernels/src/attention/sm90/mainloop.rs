@@ -90,7 +90,7 @@ impl<C: Config> Mainloop<C> {
         self.keys.1.release(keys, self.thread);
         let of_block = scores.finish::<C, true>(&of_block, block);
         let mut softmax = Softmax::new(scores.scale());
-        let (weights, _) = softmax.add::<C::Scores>(&of_block);
+        let (weights, _) = softmax.add(&of_block);
         State {
             output: Accumulator::from_values(&Fragment::filled(0.0)),
             weights: AccumulatorsAsA::new(&weights),
@@ -127,7 +127,7 @@ impl<C: Config> Mainloop<C> {
         let of_block = of_block.wait_but::<1>();
         self.keys.1.release(keys, self.thread);
         let of_block = scores.finish::<C, MASKED>(&of_block, block);
-        let (new_weights, rescale) = softmax.add::<C::Scores>(&of_block);
+        let (new_weights, rescale) = softmax.add(&of_block);
         let output = output.wait();
         self.values.1.release(values, self.thread);
         drop(weights);

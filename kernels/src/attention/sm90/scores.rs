@@ -60,7 +60,7 @@ impl<'a, M: ScoreMod> ScoresOfRows<'a, M> {
             false => self.modified::<C>(scores, first_key),
         };
         match MASKED {
-            true => mask::<C::Scores>(&scores, self.places, self.visible, first_key),
+            true => mask(&scores, self.places, self.visible, first_key),
             false => scores,
         }
     }

@@ -1,0 +1,23 @@
+//! Attention of few queries a sequence to a long cache of keys and values: a step of decoding.
+//!
+//! The queries of all heads that share keys are rows of one matrix, in tiles of 16. A block attends with a tile of rows
+//! to a part of the keys, which is a *split*. With several splits, a second kernel combines their partial outputs.
+//!
+//! | step | file |
+//! |---|---|
+//! | what a launch passes, and which part of it a block computes | [`args`] |
+//! | which rows of memory are keys and values, and which are queries | [`cache`], [`rows`] |
+//! | a warp's loads and products | [`warp`] |
+//! | the kernel, and the merge of warps | [`kernel`] |
+//! | partial outputs of a row, and their sum | [`partial`] |
+//! | the kernel that combines splits | [`combine`] |
+//! | the kernels of the library | [`instances`] |
+
+pub mod args;
+pub mod cache;
+pub mod combine;
+pub mod instances;
+pub mod kernel;
+mod partial;
+pub mod rows;
+pub mod warp;

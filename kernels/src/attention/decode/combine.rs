@@ -1,0 +1,93 @@
+//! The kernel that makes the output of the partial outputs of splits. A warp has a row.
+
+use cutlet_device::{DeviceData, Float, GlobalMut, block_idx, lane_idx, warp_idx_sync};
+use cutlet_layout_core::{
+    CopyPartition, Divide, Fragment, L, M, RowMajor, StaticLayout, Tensor, ThreadValue, TiledCopy,
+    Width, each, tile_origin,
+};
+
+use super::args::{DecodeArgs, ROWS, Work};
+use super::partial::RowSum;
+
+/// Threads of a block: four warps.
+pub const THREADS: u32 = 128;
+/// Rows of a block.
+pub const ROWS_OF_BLOCK: u32 = 4;
+/// Partial outputs that a warp loads at a time.
+type Batch = M<4, 1>;
+/// 64 features of a row, and a lane's elements of them.
+type Tile = L!((1, 64):(1@0, 1@1));
+type Elements = TiledCopy<Width<2>, L!((1, 32):(0, 1)), L!((1, 2):(0, 1))>;
+type OfLane = <CopyPartition<Elements, Tile> as ThreadValue>::Val;
+
+/// Combines the partial outputs of each row's splits.
+///
+/// # Safety
+/// As for the kernel that wrote them, with its arguments.
+#[inline(always)]
+pub unsafe fn combine<T: Float + DeviceData, const D: usize, const BLOCKS: usize>(
+    output: GlobalMut<T>,
+    args: DecodeArgs,
+) {
+    let [first, _] = tile_origin::<L!((4, 1):(1@0, 1@1))>((block_idx().x, 0u32));
+    let [in_block, _] = tile_origin::<L!((1, 1):(1@0, 1@1))>((warp_idx_sync(), 0u32));
+    let (of_head, row) = args.work.rows.div_rem((first + in_block) as u32);
+    let (sequence, head_of_keys) = args.work.heads_of_keys.div_rem(of_head);
+    if sequence as i32 >= args.work.sequences {
+        return;
+    }
+    let work = |split| Work {
+        tile: row / ROWS,
+        head: head_of_keys,
+        split,
+        sequence,
+    };
+    let lane = Elements::thread_slice(lane_idx());
+    // SAFETY: the launcher promises rows for each block.
+    let partials = unsafe {
+        Tensor::new(
+            args.partials.as_global(),
+            RowMajor::new([i32::MAX, D as i32], D as i64),
+        )
+    };
+    let splits = args.work.splits.divisor();
+    let mut sum = RowSum::<OfLane, BLOCKS>::new();
+    let mut next = 0;
+    while next < splits {
+        let row_of =
+            |nth: u32| args.work.block_of(work((next + nth).min(splits - 1))) * ROWS + row % ROWS;
+        let batch = Fragment::<_, Batch>::from_fn(|nth| {
+            let row = row_of(nth as u32);
+            // SAFETY: as above.
+            let logarithm = unsafe { args.logarithms.load(i64::from(row)) };
+            let logarithm = match next + (nth as u32) < splits {
+                true => logarithm,
+                false => f32::NEG_INFINITY,
+            };
+            let values = core::array::from_fn::<_, BLOCKS, _>(|block| {
+                lane.partition(partials.local_tile::<Tile>((row, block as u32)))
+                    .load(0.0)
+            });
+            (logarithm, values)
+        });
+        each::<Batch>(|nth| {
+            let (logarithm, values) = batch.get(nth);
+            sum.add(logarithm, |block| values[block]);
+        });
+        next += Batch::SIZE as u32;
+    }
+    let (query, head) = args.work.query_and_head(head_of_keys, row);
+    let [of_sequence, of_query, of_head] = args.output;
+    let start =
+        i64::from(sequence) * of_sequence + i64::from(query) * of_query + i64::from(head) * of_head;
+    // SAFETY: as promised by the caller.
+    let output = unsafe {
+        sum.add_sink(args.sink(head));
+        Tensor::new(output.offset(start), RowMajor::new([1, args.features], 0))
+    };
+    for (block, values) in sum.output().iter().enumerate() {
+        let values = values.map(|_, value| T::from_f32(value));
+        lane.partition(output.local_tile::<Tile>((0u32, block as u32)))
+            .store(&values);
+    }
+}

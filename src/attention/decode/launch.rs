@@ -1,0 +1,371 @@
+//! The launch: checks, the blocks that run, and the arguments that they get.
+
+use std::num::NonZeroU32;
+
+use cutlet_device::DeviceData;
+use cutlet_host::{Device, Stream};
+use cutlet_kernels::PTX;
+use cutlet_kernels::attention::decode::args::{CacheArgs, DecodeArgs, KEYS, ROWS, WARPS, WorkArgs};
+use cutlet_kernels::attention::decode::combine::ROWS_OF_BLOCK;
+use cutlet_kernels::attention::decode::instances::{BF16, F16, Instance};
+use cutlet_layout_core::Divisor;
+use half::{bf16, f16};
+
+use super::AttentionDecode;
+use crate::attention::heads::{Extents, Heads, modes, refuse};
+use crate::attention::launch::{null, of_heads, scale, window};
+use crate::attention::{AttentionElement, NAME};
+use crate::matrix::{disjoint, in_stream, pointer, pointer_mut};
+use crate::{Error, Result, Tensor, TensorMut};
+
+/// The kernels for an element type.
+pub trait Kernels: Sized + 'static {
+    /// By the most features of a head.
+    const DECODE: &'static [Instance<Self>];
+}
+
+impl Kernels for bf16 {
+    const DECODE: &'static [Instance<Self>] = BF16;
+}
+
+impl Kernels for f16 {
+    const DECODE: &'static [Instance<Self>] = F16;
+}
+
+/// The tensors of a call.
+pub(super) struct Operands<'t, T: DeviceData> {
+    pub queries: Tensor<'t, T>,
+    pub keys: Tensor<'t, T>,
+    pub values: Tensor<'t, T>,
+    pub output: TensorMut<'t, T>,
+}
+
+impl<T: AttentionElement> Operands<'_, T> {
+    /// Checks a call, and enqueues it.
+    pub fn run(mut self, call: AttentionDecode<'_>, stream: &Stream) -> Result<()> {
+        let ([queries, cache, output], extents, pages) = self.heads(&call)?;
+        let device = stream.device();
+        supports(device)?;
+        self.check(stream)?;
+        let Some(instance) = T::DECODE.iter().find(|it| extents.features <= it.features) else {
+            return refuse(format!(
+                "heads have {} features; give up to 128",
+                extents.features
+            ));
+        };
+        let splits = match call.splits {
+            Some(splits) => splits,
+            None => choose_splits(
+                &extents,
+                call.seen(&extents),
+                device.multiprocessors() as usize,
+            ),
+        };
+        let work = work(&extents, splits)?;
+        let rows = work.blocks * ROWS as usize;
+        let mut args = DecodeArgs {
+            cache: call.cache(stream, &extents, pages, &cache)?,
+            partials: pointer_mut(0),
+            logarithms: pointer_mut(0),
+            queries: first_three(&queries),
+            output: first_three(&output),
+            sinks: null(),
+            work: work.args,
+            window: window(Some(call.window)),
+            scale: scale(call.scale, extents.features)?,
+            soft_cap: call.checked_soft_cap()?,
+            features: extents.features as i32,
+            has_sinks: 0,
+        };
+        if let Some(sinks) = call.sinks {
+            of_heads("the sinks", stream, &sinks, &extents)?;
+            (args.sinks, args.has_sinks) = (pointer(sinks), 1);
+        }
+        let attend = device.load(&PTX, instance.attend)?;
+        if splits == 1 {
+            let output = self.output.view.reborrow();
+            let operands = (
+                self.queries.view,
+                self.keys.view,
+                self.values.view,
+                output,
+                args,
+            );
+            // SAFETY: extents and strides are those of the tensors, which were checked against their memory. Lengths
+            // and numbers of pages are checked by the kernel.
+            unsafe { stream.launch(&attend, work.blocks as u32, operands)? };
+            return Ok(());
+        }
+        let partials = stream.scratch::<f32>(rows * instance.features)?;
+        let logarithms = stream.scratch::<f32>(rows)?;
+        args.partials = pointer_mut(partials.view().address());
+        args.logarithms = pointer_mut(logarithms.view().address());
+        let combine = device.load(&PTX, instance.combine)?;
+        let rows_of_output = extents.sequences * extents.queries * extents.heads;
+        let blocks = rows_of_output.div_ceil(ROWS_OF_BLOCK as usize) as u32;
+        // SAFETY: as above. Each block has its rows of scratch memory, which lives until the stream has got past both
+        // launches. Stores and loads of it are those of the same blocks.
+        unsafe {
+            let output = self.output.view.reborrow();
+            let operands = (
+                self.queries.view,
+                self.keys.view,
+                self.values.view,
+                output,
+                args,
+            );
+            stream.launch(&attend, work.blocks as u32, operands)?;
+            stream.launch(&combine, blocks, (self.output.view.reborrow(), args))?;
+        }
+        Ok(())
+    }
+
+    /// The queries, the keys and the output as kernels see them, their extents, and the pages. The keys of the extents
+    /// are those of the longest sequence.
+    fn heads(&self, call: &AttentionDecode<'_>) -> Result<([Heads; 3], Extents, usize)> {
+        let of = |what, tensor: &Tensor<'_, T>| {
+            Heads::of::<T>(what, &tensor.layout, tensor.view.address())
+        };
+        let (queries, output) = (
+            of("the queries", &self.queries)?,
+            of("the output", &self.output.tensor())?,
+        );
+        let (keys, values) = (of("the keys", &self.keys)?, of("the values", &self.values)?);
+        let [sequences, count, heads, features] = queries.extents;
+        let [pages, of_page, heads_of_keys, _] = keys.extents;
+        let columns = call
+            .table
+            .as_ref()
+            .map(|it| columns(it, sequences))
+            .transpose()?;
+        let agree = values.extents == keys.extents
+            && output.extents == queries.extents
+            && keys.extents[3] == features
+            && (columns.is_some() || pages == sequences)
+            && heads_of_keys > 0
+            && heads.is_multiple_of(heads_of_keys);
+        let alike = (0..3)
+            .all(|mode| keys.extents[mode] == 1 || keys.strides[mode] == values.strides[mode]);
+        if !agree || !alike || !features.is_multiple_of(8) {
+            return refuse(format!(
+                "the queries have (sequences, queries, heads, features) = {:?}, the keys {:?} with strides {:?}, the \
+                 values {:?} with strides {:?}, the output {:?}; give keys and values of one shape and the same \
+                 strides, with a number of heads that divides the queries', their features, which are a multiple of \
+                 8, and as many sequences unless they are in pages; and an output of the queries' shape",
+                queries.extents,
+                keys.extents,
+                keys.strides,
+                values.extents,
+                values.strides,
+                output.extents
+            ));
+        }
+        let extents = Extents {
+            sequences,
+            queries: count,
+            keys: columns
+                .map_or(of_page, |it| it.saturating_mul(of_page))
+                .min(call.longest),
+            heads,
+            heads_of_keys,
+            features,
+        };
+        Ok(([queries, keys, output], extents, pages))
+    }
+
+    /// Returns an error unless the stream may use the tensors, and the output overlaps none of the others.
+    fn check(&self, stream: &Stream) -> Result<()> {
+        let written = self.output.addresses();
+        for (what, tensor) in [
+            ("the queries", &self.queries),
+            ("the keys", &self.keys),
+            ("the values", &self.values),
+        ] {
+            in_stream(NAME, stream, what, tensor.view)?;
+            disjoint(NAME, what, tensor.addresses(), written.clone())?;
+        }
+        in_stream(NAME, stream, "the output", self.output.view.view())
+    }
+}
+
+impl AttentionDecode<'_> {
+    /// Where keys and values lie, which numbers of the device say.
+    fn cache(
+        &self,
+        stream: &Stream,
+        extents: &Extents,
+        pages: usize,
+        heads: &Heads,
+    ) -> Result<CacheArgs> {
+        let mut args = CacheArgs {
+            table: null(),
+            table_stride: 0,
+            lengths: null(),
+            strides: first_three(heads),
+            page: divisor(1 << 31),
+            pages: pages as i32,
+            longest: extents.keys as i32,
+            has_lengths: 0,
+            is_paged: 0,
+            unused: 0,
+        };
+        if let Some(table) = &self.table {
+            let what = "the table of pages";
+            in_stream(NAME, stream, what, table.view)?;
+            table.view.use_in(stream, NAME, what)?;
+            let [[_, stride], _] = modes(what, &table.layout, ["sequence", "page"])?;
+            (args.table, args.table_stride, args.is_paged) =
+                (pointer(table.view), stride as i64, 1);
+            args.page = divisor(heads.extents[1]);
+        }
+        if let Some(lengths) = self.lengths {
+            let what = "the lengths";
+            if lengths.len() != extents.sequences {
+                return refuse(format!(
+                    "{what} are {} numbers for {} sequences; give one for each",
+                    lengths.len(),
+                    extents.sequences
+                ));
+            }
+            in_stream(NAME, stream, what, lengths)?;
+            lengths.use_in(stream, NAME, what)?;
+            (args.lengths, args.has_lengths) = (pointer(lengths), 1);
+        }
+        Ok(args)
+    }
+
+    /// The most keys that the queries of a sequence see.
+    fn seen(&self, extents: &Extents) -> usize {
+        let [before, after] = self.window;
+        before
+            .saturating_add(after)
+            .saturating_add(extents.queries)
+            .min(extents.keys)
+    }
+
+    /// The soft cap, or 0.
+    fn checked_soft_cap(&self) -> Result<f32> {
+        match self.soft_cap {
+            cap if cap.is_finite() && cap >= 0.0 => Ok(cap),
+            cap => refuse(format!(
+                "the soft cap is {cap}; give a finite number above 0"
+            )),
+        }
+    }
+}
+
+/// The pages of a sequence in a table.
+fn columns(table: &Tensor<'_, i32>, sequences: usize) -> Result<usize> {
+    let [[rows, _], [columns, stride]] =
+        modes("the table of pages", &table.layout, ["sequence", "page"])?;
+    if rows != sequences || columns > 1 && stride != 1 {
+        return refuse(format!(
+            "the table of pages is {} for {sequences} sequences; give a row for each, which is contiguous",
+            table.layout.to_dynamic()
+        ));
+    }
+    Ok(columns)
+}
+
+/// The blocks of a launch.
+struct Work {
+    args: WorkArgs,
+    blocks: usize,
+}
+
+/// The blocks for these extents.
+fn work(extents: &Extents, splits: usize) -> Result<Work> {
+    let Extents {
+        sequences,
+        queries,
+        heads,
+        heads_of_keys,
+        ..
+    } = *extents;
+    let group = heads / heads_of_keys;
+    let rows = queries.saturating_mul(group);
+    let tiles = rows.div_ceil(ROWS as usize);
+    let blocks = [heads_of_keys, sequences, splits]
+        .into_iter()
+        .fold(tiles, usize::saturating_mul);
+    // Rows of scratch memory and rounds of splits are numbers of 31 bits.
+    let rounds = rounds(extents.keys)
+        .saturating_add(1)
+        .saturating_mul(splits);
+    let most = (i32::MAX as usize) / ROWS as usize;
+    if splits == 0 || blocks > most || rounds > i32::MAX as usize {
+        return refuse(format!(
+            "{splits} splits of {} keys make {blocks} blocks; give at least one split, and so few that there are up to \
+             {most} blocks",
+            extents.keys
+        ));
+    }
+    Ok(Work {
+        args: WorkArgs {
+            queries: queries as i32,
+            group: divisor(group),
+            sequences: sequences as i32,
+            rows: divisor(rows),
+            unused: 0,
+            tiles: divisor(tiles),
+            heads_of_keys: divisor(heads_of_keys),
+            splits: divisor(splits),
+        },
+        blocks,
+    })
+}
+
+/// Rounds of a block: in each, all of its warps have keys.
+fn rounds(keys: usize) -> usize {
+    keys.div_ceil((KEYS * WARPS) as usize)
+}
+
+/// Splits of so many keys of each sequence, with which blocks end soonest: they run in waves, of which each takes the
+/// rounds of a split.
+fn choose_splits(extents: &Extents, keys: usize, multiprocessors: usize) -> usize {
+    /// Blocks of a multiprocessor.
+    const RESIDENT: usize = 2;
+    /// What a block takes besides its rounds, in rounds: the first loads, and the merge of its warps.
+    const BEGIN_AND_END: usize = 3;
+    /// What the second kernel takes, and each eighth of what it reads.
+    const COMBINE: usize = 6;
+    const MOST: usize = 128;
+    let rows = extents.queries * extents.heads / extents.heads_of_keys;
+    let blocks = extents.sequences * extents.heads_of_keys * rows.div_ceil(ROWS as usize);
+    let rounds = rounds(keys);
+    let time = |splits: &usize| {
+        let waves = (blocks * splits).div_ceil(RESIDENT * multiprocessors.max(1));
+        let combine = if *splits > 1 { COMBINE + splits / 8 } else { 0 };
+        waves * (rounds.div_ceil(*splits) + BEGIN_AND_END) + combine
+    };
+    (1..=rounds.clamp(1, MOST)).min_by_key(time).unwrap_or(1)
+}
+
+/// The strides of all modes but the features.
+fn first_three(heads: &Heads) -> [i64; 3] {
+    let [outer, row, head, _] = heads.strides;
+    [outer, row, head].map(|stride| stride as i64)
+}
+
+fn divisor(number: usize) -> Divisor {
+    let number = u32::try_from(number).ok().and_then(NonZeroU32::new);
+    Divisor::new(number.unwrap_or(NonZeroU32::MIN))
+}
+
+/// Refuses a program without the kernels, and a GPU that they do not run on.
+fn supports(device: &Device) -> Result<()> {
+    if !cfg!(feature = "attention") {
+        return Err(Error::NotBuilt {
+            operation: NAME,
+            family: "attention",
+            feature: "attention",
+        });
+    }
+    match device.compute_capability() {
+        Some((major, minor)) if major < 8 => Err(Error::Device {
+            asked: "attention by mma.sync, which needs compute capability 8.0,",
+            found: format!("{}, compute capability {major}.{minor}", device.describe()),
+        }),
+        _ => Ok(()),
+    }
+}
