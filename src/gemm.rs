@@ -18,6 +18,7 @@ mod indexed_rows;
 mod linear;
 mod operand;
 mod outer_mode;
+mod outer_scales;
 mod partials;
 mod plan;
 mod plan_cache;
@@ -25,6 +26,7 @@ mod precision;
 mod problem;
 mod races;
 mod registry;
+mod scales;
 mod tuning_file;
 
 use cutlet_device::DeviceData;
@@ -119,14 +121,16 @@ pub fn gemm<'a, T: Element<D>, D: DeviceData>(
 /// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on the tensor cores of GPUs from Ampere on. Hopper has kernels of its own |
 /// | [`F8E4M3`](crate::F8E4M3) | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
 /// | `f64` | `f64` | on the tensor cores of GPUs from Ampere on |
-/// | `i8` | `i32` | on the tensor cores of GPUs from Ampere on |
+/// | `i8` | `i32`, `bf16`, `f16`, `f32` | on the tensor cores of GPUs from Ampere on. Hopper has kernels of its own |
 ///
 /// [`Gemm::families`] lists what a device runs. The arithmetic is in the type of the accumulators, [`Operand::Factor`].
 ///
 /// A C of at most four rows or columns may be computed on CUDA cores if A is row-major and B is column-major.
 ///
-/// If C has another type than A and B, the accumulators go to scratch memory, and a second kernel makes C. On Hopper,
-/// an `f32` C of 16-bit A and B needs no second kernel if all of this holds:
+/// If C has another type than A and B, the accumulators go to scratch memory, and a second kernel makes C, but for an
+/// `i32` C of `i8`. On Hopper, a `bf16` or `f16` C of `i8` needs no second kernel if `beta` is 0, nothing but
+/// [scales](Gemm::outer_scales) is fused, and rows of C start at multiples of 16 bytes and have a multiple of 16 bytes. On
+/// Hopper, an `f32` C of 16-bit A and B needs no second kernel if all of this holds:
 ///
 /// - `beta` is 0, or 1 as for gradients that are accumulated.
 /// - Nothing is fused, and k is not split.
@@ -148,6 +152,9 @@ impl Element<f16> for F8E4M3 {}
 impl Element<f32> for F8E4M3 {}
 impl Element for f64 {}
 impl Element<i32> for i8 {}
+impl Element<bf16> for i8 {}
+impl Element<f16> for i8 {}
+impl Element<f32> for i8 {}
 
 mod sealed {
     use super::element_type::ElementType;

@@ -48,8 +48,8 @@ mod tensor;
 pub use attention::{Attention, AttentionDecode, AttentionElement, attention};
 pub use capture::{capture, capture_owned};
 pub use contract::{Contraction, contract};
-pub use cutlet_device::DeviceData;
 pub use cutlet_device::fp8::F8E4M3;
+pub use cutlet_device::{DeviceData, Float};
 #[cfg(feature = "dlpack")]
 pub use cutlet_host::dlpack;
 pub use cutlet_host::{

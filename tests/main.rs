@@ -21,6 +21,7 @@ mod gemm_batched;
 mod gemm_block_scales;
 mod gemm_epilogue;
 mod gemm_gathered;
+mod gemm_i8;
 mod gemm_simt;
 mod gemm_sm80;
 mod gemm_sm90;

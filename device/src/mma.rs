@@ -29,7 +29,7 @@ pub trait MmaInstruction: Copy + 'static {
 /// [matrix descriptors](crate::operand::MatrixDescriptor) say they are.
 #[diagnostic::on_unimplemented(
     message = "there is no instruction `{Self}` that reads A and B from shared memory",
-    note = "`Wgmma` is of bf16, f16, f32 (as tf32) or 8-bit floats, and its N is 8 to 256 in steps of 8",
+    note = "`Wgmma` is of bf16, f16, f32 (as tf32), 8-bit floats or i8, and its N is 8 to 256 in steps of 8",
     note = "only bf16 and f16 operands may be MN-major"
 )]
 pub trait SharedMma: MmaInstruction {

@@ -138,8 +138,8 @@ pub use shared::{map_shared_rank, reserve_shared, shared_base, shared_size};
 pub use shared_access::{access_shared, store_shared};
 pub use sm80::{MmaOperand, MmaShape, MmaSums, mma_sync};
 pub use sm90::{
-    WgmmaA, WgmmaOperand, WgmmaRegisters, WgmmaShape, WgmmaSums, wgmma, wgmma_commit, wgmma_fence,
-    wgmma_wait,
+    WgmmaA, WgmmaArithmetic, WgmmaOperand, WgmmaRegisters, WgmmaShape, WgmmaSums, wgmma,
+    wgmma_commit, wgmma_fence, wgmma_wait,
 };
 pub use stmatrix::stmatrix;
 pub use store_async::store_async;

@@ -3,8 +3,8 @@
 mod wgmma;
 
 pub use wgmma::{
-    WgmmaA, WgmmaOperand, WgmmaRegisters, WgmmaShape, WgmmaSums, wgmma, wgmma_commit, wgmma_fence,
-    wgmma_wait,
+    WgmmaA, WgmmaArithmetic, WgmmaOperand, WgmmaRegisters, WgmmaShape, WgmmaSums, wgmma,
+    wgmma_commit, wgmma_fence, wgmma_wait,
 };
 
 pub(crate) use wgmma::{check_not_read, thread_ends};

@@ -1,8 +1,8 @@
 //! The description of a GEMM: operands, groups, rows of tables, what is fused, and how the kernel is chosen.
 
-use cutlet_device::DeviceData;
 use cutlet_device::fp8::F8E4M3;
-use cutlet_host::{Backend, Device, Stream};
+use cutlet_device::{DeviceData, Float};
+use cutlet_host::{Backend, Device, IntoView, Stream};
 use cutlet_kernels::gemm::epilogue::Accumulator;
 
 use super::Element;
@@ -14,11 +14,13 @@ use super::group_sizes::{GroupEnds, GroupRows};
 use super::indexed_rows::RowIndices;
 use super::operand::Operand;
 use super::outer_mode::OuterMode;
+use super::outer_scales::OuterScales;
 use super::plan::{self, Plan};
 use super::plan_cache;
 use super::precision::Precision;
 use super::problem::{Problem, Sizes};
 use super::registry::{self, Choice, Fused, IndexedOperand, KernelQuery};
+use super::scales::Scales;
 use super::tuning_file::problem_key::ProblemKey;
 use crate::batch::{Batch, BatchMut};
 use crate::into_tensor::{IntoTensor, IntoTensorMut, batch, batch_mut, matrix};
@@ -77,7 +79,7 @@ pub struct Gemm<'a, T: Operand, D: DeviceData = T> {
     source: Option<Matrix<'a, D>>,
     pub(super) precision: Precision,
     pub(super) epilogue: EpilogueArgs<'a, D>,
-    pub(super) scales: Option<BlockScales<'a>>,
+    pub(super) scales: Scales<'a>,
     pub(super) sizes: Sizes<'a>,
     pub(super) outer_k: OuterMode,
     /// The rows of A's table.
@@ -122,7 +124,7 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
             source: None,
             precision: Precision::Exact,
             epilogue: EpilogueArgs::default(),
-            scales: None,
+            scales: Scales::None,
             sizes: Sizes::None,
             outer_k: OuterMode::ONE,
             gathered: None,
@@ -434,10 +436,49 @@ impl<'a, D: DeviceData> Gemm<'a, F8E4M3, D> {
             })
         };
         match both() {
-            Ok(scales) => self.scales = Some(scales),
+            Ok(scales) => self.scales = Scales::Blocks(scales),
             Err(found) => self.operands = Err(found),
         }
         self
+    }
+}
+
+impl<'a, D: Float> Gemm<'a, i8, D> {
+    /// Multiplies the product by scales of A's rows and of B's columns: C[i, j] gets `of_a[i] · of_b[j]` times the sum
+    /// of products, which is exact in `i32`. `of_a` has m scales, or one for all rows. `of_b` has n, or one for all
+    /// columns.
+    ///
+    /// Sums are rounded to `f32`, and multiplied by `alpha` and the scales. Beta and what else is fused come after the
+    /// scales.
+    ///
+    /// [`run`](Self::run) fails if there are other numbers of scales, or if C overlaps them. Also in a batch, in groups,
+    /// with rows of a table, and with gates.
+    ///
+    /// ```
+    /// use cutlet::{Device, DeviceTensor, Gemm};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let a = DeviceTensor::upload(&stream, &[100i8, -128, 3, 4], [2, 2])?;
+    /// let b = DeviceTensor::upload(&stream, &[1i8, 2, 127, -128], [2, 2])?;
+    /// let (of_a, of_b) = (stream.upload(&[0.5f32, 2.0])?, stream.upload(&[0.25f32])?);
+    /// let mut c = DeviceTensor::<f32>::zeroed(&stream, [2, 2])?;
+    /// Gemm::new(&a, &b, &mut c).outer_scales(&of_a, &of_b).run(&stream)?;
+    /// assert_eq!(c.download(&stream)?, [-2019.5, 2073.0, 255.5, -253.0]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn outer_scales(
+        self,
+        of_a: impl IntoView<'a, Element = f32>,
+        of_b: impl IntoView<'a, Element = f32>,
+    ) -> Self {
+        let scales = OuterScales {
+            a: of_a.into_view(),
+            b: of_b.into_view(),
+        };
+        Gemm {
+            scales: Scales::Outer(scales),
+            ..self
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod gemv;
 mod multistage;
+mod scaled;
 mod simt;
 mod sm80;
 mod sm90;
@@ -74,5 +75,8 @@ families! {
     F8E4M3 => f16: sm90::E4m3;
     F8E4M3 => f32: sm90::E4m3;
     f64 => f64: sm80::ToOwnType(sm80::F64OnHopper), sm80::ToOwnType(sm80::F64);
-    i8 => i32: sm80::ToOwnType(sm80::I8);
+    i8 => i32: sm90::I8, sm80::ToOwnType(sm80::I8);
+    i8 => bf16: sm90::I8, scaled::BySecondKernel;
+    i8 => f16: sm90::I8, scaled::BySecondKernel;
+    i8 => f32: scaled::BySecondKernel;
 }

@@ -7,17 +7,17 @@ use cutlet_device::collective::{self, SizesAre};
 use cutlet_device::{DeviceData, Global};
 use cutlet_host::{Stream, View};
 use cutlet_kernels::gemm::epilogue::{
-    Accumulator, AnyActivation, BiasAlong, ElementC, Fused, Linear, Then,
+    Accumulator, AnyActivation, BiasAlong, ElementC, Fused, Linear, OuterScales, Then,
 };
 use cutlet_layout_core::Divisor;
 
-use super::block_scales::BlockScales;
 use super::description::{Gemm, Operands};
 use super::epilogue::{Bias, EpilogueArgs, EpilogueShape};
 use super::indexed_rows::{Rows, RowsShape};
 use super::operand::Operand;
 use super::outer_mode::OuterMode;
 use super::precision::Precision;
+use super::scales::{Scales, ScalesKind};
 use crate::batch::BatchModes;
 use crate::matrix::{addresses, alignment, disjoint, in_stream, pointer};
 use crate::{Error, MAX_EXTENT, Matrix, MatrixMut, Order, Result};
@@ -32,8 +32,7 @@ pub struct Problem<'a, T: Operand, D: DeviceData = T> {
     pub c: MatrixMut<'a, D>,
     pub precision: Precision,
     pub epilogue: EpilogueArgs<'a, D>,
-    /// Scales of blocks of A and B.
-    pub scales: Option<BlockScales<'a>>,
+    pub scales: Scales<'a>,
     pub groups: Groups<'a>,
     /// The outer mode of k. Few kernels sum over one.
     pub outer_k: OuterMode,
@@ -49,7 +48,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         let is_of_rows = problem.groups.have_sizes()
             || !problem.rows.are_own()
             || problem.epilogue.gate.is_some()
-            || problem.scales.is_some();
+            || problem.scales.are_of_blocks();
         Ok(match is_of_rows {
             true => problem,
             false => problem.with_row_major_c(),
@@ -84,13 +83,8 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             in_stream("gemm", stream, "the sizes of groups", sizes)?;
             disjoint("gemm", "the sizes of groups", addresses(&sizes), c.clone())?;
         }
-        if let Some(scales) = &scales {
-            scales.check(
-                stream,
-                [m, of_c.first.columns(), a.first.columns()],
-                c.clone(),
-            )?;
-        }
+        let extents = [m, of_c.first.columns(), a.first.columns()];
+        scales.check(stream, extents, c.clone())?;
         in_stream("gemm", stream, "A", a.first.view)?;
         in_stream("gemm", stream, "B", b.first.view)?;
         in_stream("gemm", stream, "C", of_c.first.view.view())?;
@@ -119,8 +113,11 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             precision: gemm.precision,
             c: c.with_wide_run(),
             epilogue,
-            // Without k there are no blocks.
-            scales: scales.filter(|_| a.columns() > 0),
+            // Without k there is nothing to scale.
+            scales: match a.columns() {
+                0 => Scales::None,
+                _ => scales,
+            },
             groups,
             outer_k: gemm.outer_k,
             rows,
@@ -144,6 +141,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             b: self.a.transposed(),
             c: self.c.transposed(),
             epilogue: self.epilogue.transposed(),
+            scales: self.scales.transposed(),
             groups: self.groups.transposed(),
             outer_k: self.outer_k.transposed(),
             ..self
@@ -157,9 +155,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         self.b.view.use_in(stream, "gemm", "A or B")?;
         self.c.view.use_in(stream, "gemm", "C")?;
         self.epilogue.use_in(stream)?;
-        if let Some(scales) = &self.scales {
-            scales.use_in(stream)?;
-        }
+        self.scales.use_in(stream)?;
         if let Rows::OfA(rows) | Rows::OfC(rows) = &self.rows {
             rows.use_in(stream)?;
         }
@@ -198,7 +194,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             beta: BetaKind::of(self.beta),
             precision: self.precision,
             epilogue: self.epilogue.shape(),
-            is_scaled: self.scales.is_some(),
+            scales: self.scales.kind(),
             groups: self.groups.shape(),
             outer_k: self.outer_k,
             rows: self.rows.shape(),
@@ -241,28 +237,27 @@ fn check_rows<T: Operand, D: DeviceData>(gemm: &Gemm<'_, T, D>, rows: &Rows<'_>)
     }
 }
 
-/// Refuses scales of blocks of anything but one product with a row-major C.
+/// Refuses scales of anything but one product, and scales of blocks with a column-major C.
 fn check_scaled<T: Operand, D: DeviceData>(
     gemm: &Gemm<'_, T, D>,
     rows: &Rows<'_>,
     groups: &Groups<'_>,
 ) -> Result<()> {
-    if gemm.scales.is_none() {
+    if gemm.scales.kind() == ScalesKind::None {
         return Ok(());
     }
     let is_one = groups.are_one() && gemm.outer_k.count == 1 && rows.are_own();
     if !is_one || gemm.epilogue.gate.is_some() {
         return Err(Error::Arithmetic {
-            asked: "scales of blocks in a batch, in groups, with rows of a table or with gates"
-                .to_string(),
+            asked: "scales in a batch, in groups, with rows of a table or with gates".to_string(),
             found: "they are of one product; multiply the products one by one",
         });
     }
     match operands_of(gemm)?.c.first.order() {
-        Order::RowMajor => Ok(()),
-        Order::ColMajor => refuse(
+        Order::ColMajor if gemm.scales.are_of_blocks() => refuse(
             "C is column-major, and blocks of A have scales of rows; make C row-major".to_string(),
         ),
+        _ => Ok(()),
     }
 }
 
@@ -533,16 +528,35 @@ impl<T: Operand, D: ElementC<Acc = T::Factor>> Problem<'_, T, D> {
 
     /// The epilogue without the activation.
     pub(super) fn linear(&self) -> Linear<D> {
+        self.linear_with(self.alpha, self.beta)
+    }
+}
+
+impl<T: Operand, D: ElementC<Acc = f32>> Problem<'_, T, D> {
+    /// The epilogue that multiplies by `alpha` and by scales of rows and columns, if there are some.
+    pub(super) fn scaled_by(&self, alpha: f32) -> OuterScales {
+        let (m, n, _) = self.extents();
+        match &self.scales {
+            // SAFETY: the scales are on C's device and are borrowed for the call.
+            Scales::Outer(scales) => unsafe { scales.epilogue(alpha, [m, n]) },
+            Scales::None | Scales::Blocks(_) => OuterScales::one(alpha),
+        }
+    }
+}
+
+impl<T: Operand, D: ElementC> Problem<'_, T, D> {
+    /// The epilogue without the activation, with these factors of the accumulators' type.
+    pub(super) fn linear_with(&self, alpha: D::Acc, beta: D::Acc) -> Linear<D> {
         let (m, n, _) = self.extents();
         let extent = [m as i32, n as i32];
-        let mut linear = Linear::new(self.alpha, extent);
+        let mut linear = Linear::new(alpha, extent);
         // SAFETY: the operands were checked against C's extents and their own memory. They are on C's device and are
         // borrowed for the call.
         unsafe {
-            if self.beta != T::Factor::ZERO {
+            if beta != D::Acc::ZERO {
                 let source = self.source();
                 let strides = source.strides();
-                linear = linear.residual(self.beta, pointer(source.view), strides);
+                linear = linear.residual(beta, pointer(source.view), strides);
             }
             if let Some(Bias { along, elements }) = self.epilogue.bias {
                 linear = linear.bias(along, pointer(elements));
@@ -586,8 +600,8 @@ pub struct ProblemShape {
     beta: BetaKind,
     precision: Precision,
     epilogue: EpilogueShape,
-    /// Whether blocks of A and B have scales.
-    is_scaled: bool,
+    /// Which scales A and B have.
+    scales: ScalesKind,
     groups: GroupsShape,
     outer_k: OuterMode,
     rows: RowsShape,
@@ -638,10 +652,7 @@ impl ProblemShape {
             format!("{c} of C"),
             format!("beta {beta}"),
             format!("{} products, {}", self.precision, self.epilogue),
-            match self.is_scaled {
-                true => "scales of blocks".to_string(),
-                false => "no scales".to_string(),
-            },
+            self.scales.to_string(),
             indexed,
             format!("{} products{sizes}, {}", inner.count, apart(inner)),
             format!("{} batches of them, {}", outer.count, apart(outer)),

@@ -110,7 +110,7 @@ impl KernelQuery {
                 Rows::OfA(_) => IndexedOperand::A,
                 Rows::OfC(_) => IndexedOperand::C,
             },
-            is_scaled: problem.scales.is_some(),
+            is_scaled: problem.scales.are_of_blocks(),
         }
     }
 }

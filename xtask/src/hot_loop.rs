@@ -9,9 +9,11 @@ use std::collections::BTreeMap;
 
 use cutlet_machine_code::listing::{self, Instruction, Loop};
 
-/// Whether an instruction of machine code is a `wgmma`: of 16-bit floats and tf32, or of 8-bit floats.
+/// Whether an instruction of machine code is a `wgmma`: of 16-bit floats and tf32, of 8-bit floats, or of i8.
 fn is_wgmma(instruction: &Instruction<'_>) -> bool {
-    instruction.is("HGMMA") || instruction.is("QGMMA")
+    ["HGMMA", "QGMMA", "IGMMA"]
+        .iter()
+        .any(|name| instruction.is(name))
 }
 
 /// A loop that issues `wgmma` and has no other such loop inside.

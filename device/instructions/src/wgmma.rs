@@ -26,7 +26,7 @@ unsafe fn products<I: WgmmaInstruction<A: RegisterElement>>(
     a: u64,
     b: u64,
     elements: Global<u32>,
-    result: GlobalMut<f32>,
+    result: GlobalMut<I::Acc>,
 ) {
     if n != I::N {
         return;
@@ -57,7 +57,7 @@ macro_rules! every_n {
         every_n! { @ $a, $b, MnMajor, KMajor, $arguments $($row)* }
         every_n! { @ $a, $b, MnMajor, MnMajor, $arguments $($row)* }
     };
-    ({ k, $a:ty, $b:ty, $arguments:tt } $($row:tt)*) => {
+    ({ $form:ident, $a:ty, $b:ty, $arguments:tt } $($row:tt)*) => {
         every_n! { @ $a, $b, KMajor, KMajor, $arguments $($row)* }
     };
     (@ $a:ty, $b:ty, $ja:ty, $jb:ty, $arguments:tt $($n:literal: $registers:tt,)*) => {$(
@@ -67,7 +67,7 @@ macro_rules! every_n {
 }
 
 macro_rules! kernels {
-    ({} $($name:ident: $k:literal, $a:ty, $b:ty, $types:literal, $majors:ident;)*) => {$(
+    ({} $($name:ident: $k:literal, $a:ty, $b:ty, $acc:ty, $types:literal, $form:ident;)*) => {$(
         #[doc = concat!("Products of ", $types, ".")]
         pub mod $name {
             use super::*;
@@ -83,9 +83,9 @@ macro_rules! kernels {
                 a: u64,
                 b: u64,
                 elements: Global<u32>,
-                result: GlobalMut<f32>,
+                result: GlobalMut<$acc>,
             ) {
-                __wgmma_n! { every_n! { $majors, $a, $b, (n, a, b, elements, result) } }
+                __wgmma_n! { every_n! { $form, $a, $b, (n, a, b, elements, result) } }
             }
         }
     )*};

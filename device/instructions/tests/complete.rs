@@ -34,24 +34,24 @@ const TIMES_REGISTERS: usize = 1;
 /// Every instruction of the device crate's table.
 fn table() -> Vec<Instruction> {
     let mut all = Vec::new();
-    let mut add = |n: u32, k: u32, types: &str, majors: &str| {
-        let name = format!("wgmma.mma_async.sync.aligned.m64n{n}k{k}.f32.{types}");
-        let (shared, registers): (&[&[u32]], &[&[u32]]) = match majors {
+    let mut add = |n: u32, k: u32, types: &str, form: &str| {
+        let name = format!("wgmma.mma_async.sync.aligned.m64n{n}k{k}.{types}");
+        let (shared, registers): (&[&[u32]], &[&[u32]]) = match form {
             "any" => (&[&[0, 0], &[0, 1], &[1, 0], &[1, 1]], &[&[0], &[1]]),
-            "k" => (&[&[]], &[&[]]),
-            _ => panic!("{name} may have majors `{majors}`, which is unknown"),
+            "k" | "integers" => (&[&[]], &[&[]]),
+            _ => panic!("{name} has the form `{form}`, which is unknown"),
         };
         all.extend(shared.iter().map(|of| (name.clone(), false, of.to_vec())));
         all.extend(registers.iter().map(|of| (name.clone(), true, of.to_vec())));
     };
     macro_rules! of_n {
-        ({ $k:literal, $types:literal, $majors:ident, $add:ident } $($n:literal: $registers:tt,)*) => {
-            $($add($n, $k, $types, stringify!($majors));)*
+        ({ $k:literal, $types:literal, $form:ident, $add:ident } $($n:literal: $registers:tt,)*) => {
+            $($add($n, $k, $types, stringify!($form));)*
         };
     }
     macro_rules! of_types {
-        ({ $add:ident } $($name:ident: $k:literal, $a:ty, $b:ty, $types:literal, $majors:ident;)*) => {
-            $(__wgmma_n! { of_n! { $k, $types, $majors, $add } })*
+        ({ $add:ident } $($name:ident: $k:literal, $a:ty, $b:ty, $acc:ty, $types:literal, $form:ident;)*) => {
+            $(__wgmma_n! { of_n! { $k, $types, $form, $add } })*
         };
     }
     __wgmma_types! { of_types! { add } }
@@ -65,7 +65,8 @@ fn wgmma(line: &str) -> Option<Instruction> {
         return None;
     }
     let (name, operands) = line.split_once(' ')?;
-    let (operands, end) = operands.split_once(", 1, 1")?;
+    // Integers have neither factors nor majors.
+    let (operands, end) = operands.split_once(", 1, 1").unwrap_or((operands, ""));
     let majors = end.split(", ").skip(1).map(|major| major.parse().unwrap());
     // The accumulators are in braces, and A is if it is in registers.
     let in_registers = operands.matches('{').count() == 2;
@@ -83,9 +84,9 @@ fn every_row_of_the_table_is_issued_in_every_major() {
         let before = expected.insert(instruction.clone(), times);
         assert_eq!(before, None, "{instruction:?} is in the table twice");
     }
-    // For every N: two 16-bit types in four majors each, and two with A in registers; tf32 and four pairs of 8-bit
-    // types in one.
-    let least = 32 * (2 * (4 + 2) + 5 * (1 + 1));
+    // For every N: two 16-bit types in four majors each, and two with A in registers; tf32, four pairs of 8-bit
+    // floats and i8 in one.
+    let least = 32 * (2 * (4 + 2) + 6 * (1 + 1));
     assert!(expected.len() >= least, "{}", expected.len());
 
     let mut found = BTreeMap::new();

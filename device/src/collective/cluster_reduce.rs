@@ -11,13 +11,13 @@ use super::fragment_words::{WORD, first_of_word, set_word, word_of, words};
 use crate::cluster::{map_shared, store_async};
 use crate::mbarrier::{Mbarrier, fence_mbarrier_init};
 use crate::warpgroup::{WARPGROUP_SIZE, WARPGROUP_WARPS, WarpgroupIdx, WarpgroupThread};
-use crate::{Shared, SharedMemory, SharedStorage, cluster_rank, lane_idx, sync_warp};
+use crate::{PartialSum, Shared, SharedMemory, SharedStorage, cluster_rank, lane_idx, sync_warp};
 
-/// Shared memory for a fragment of layout `L` per thread of a warpgroup, which another block of the cluster fills.
+/// Shared memory for a fragment of `T` and of layout `L` per thread of a warpgroup, which another block of the cluster fills.
 #[derive(Debug)]
-pub struct DsmemBuffer<L> {
+pub struct DsmemBuffer<L, T = f32> {
     /// The fragments, word by word.
-    words: Shared<f32>,
+    words: Shared<T>,
     /// Completes when this block's buffer is full.
     full: Mbarrier,
     /// Completes when the buffer that this block sends to is empty.
@@ -25,16 +25,16 @@ pub struct DsmemBuffer<L> {
     layout: PhantomData<L>,
 }
 
-impl<L> Clone for DsmemBuffer<L> {
+impl<L, T> Clone for DsmemBuffer<L, T> {
     #[inline(always)]
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<L> Copy for DsmemBuffer<L> {}
+impl<L, T> Copy for DsmemBuffer<L, T> {}
 
-impl<L: StaticLayout> SharedStorage for DsmemBuffer<L> {
+impl<L: StaticLayout, T: PartialSum> SharedStorage for DsmemBuffer<L, T> {
     const BYTES: u32 = Self::FRAGMENT_BYTES + <(Mbarrier, Mbarrier)>::BYTES;
     const ALIGN: u32 = 16;
 
@@ -50,9 +50,9 @@ impl<L: StaticLayout> SharedStorage for DsmemBuffer<L> {
     }
 }
 
-impl<L: StaticLayout> DsmemBuffer<L> {
+impl<L: StaticLayout, T: PartialSum> DsmemBuffer<L, T> {
     /// Bytes of the fragments.
-    pub const FRAGMENT_BYTES: u32 = (Self::WORDS * WORD * size_of::<f32>()) as u32 * WARPGROUP_SIZE;
+    pub const FRAGMENT_BYTES: u32 = (Self::WORDS * WORD * size_of::<T>()) as u32 * WARPGROUP_SIZE;
     const WORDS: usize = words::<L>();
 
     /// Takes the buffer's memory. It must have the same address for every thread of every block of the cluster.
@@ -84,7 +84,7 @@ impl<L: StaticLayout> DsmemBuffer<L> {
     /// The cluster must have a block with this rank. The block must initialise this buffer before anything is sent, and
     /// receive everything before it ends. No other warpgroup may send to the buffer.
     #[inline(always)]
-    pub unsafe fn sender(self, to: u32) -> DsmemSender<L> {
+    pub unsafe fn sender(self, to: u32) -> DsmemSender<L, T> {
         DsmemSender {
             buffer: self,
             to,
@@ -95,7 +95,7 @@ impl<L: StaticLayout> DsmemBuffer<L> {
 
     /// The receiver of a warpgroup to which the block with rank `from` sends. Each thread of the warpgroup has one.
     #[inline(always)]
-    pub fn receiver(self, from: u32) -> DsmemReceiver<L> {
+    pub fn receiver(self, from: u32) -> DsmemReceiver<L, T> {
         DsmemReceiver {
             buffer: self,
             from,
@@ -110,7 +110,7 @@ impl<L: StaticLayout> DsmemBuffer<L> {
     /// buffer before the cluster met. Two warpgroups of each block must call `add` equally often, and then
     /// [`drain`](ClusterReduce::drain).
     #[inline(always)]
-    pub unsafe fn cluster_reduce(self, warpgroup: WarpgroupIdx) -> ClusterReduce<L> {
+    pub unsafe fn cluster_reduce(self, warpgroup: WarpgroupIdx) -> ClusterReduce<L, T> {
         let rank = cluster_rank().get();
         let other = rank ^ 1;
         ClusterReduce {
@@ -124,23 +124,23 @@ impl<L: StaticLayout> DsmemBuffer<L> {
 
 /// Sends fragments to another block's buffer.
 #[derive(Debug)]
-pub struct DsmemSender<L> {
-    buffer: DsmemBuffer<L>,
+pub struct DsmemSender<L, T = f32> {
+    buffer: DsmemBuffer<L, T>,
     to: u32,
     parity: u32,
 }
 
-impl<L: FragmentLayout> DsmemSender<L> {
+impl<L: FragmentLayout, T: PartialSum> DsmemSender<L, T> {
     /// Sends each thread's fragment to the thread of the receiving warpgroup with the same index. It first waits until
     /// the previous fragments have been received. All threads of the warpgroup call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn send(&mut self, thread: WarpgroupThread, values: &Fragment<f32, L>) {
+    pub fn send(&mut self, thread: WarpgroupThread, values: &Fragment<T, L>) {
         let Self { buffer, to, .. } = *self;
         self.wait();
         let words = map_shared(buffer.words, to);
         let full = map_shared(buffer.full.word(), to);
-        for word in 0..DsmemBuffer::<L>::WORDS {
+        for word in 0..DsmemBuffer::<L, T>::WORDS {
             let four = word_of(values, word);
             // SAFETY: the buffer is empty. The caller of `sender` promised that its block receives before it ends.
             unsafe { store_async(words.offset(first_of_word(word, thread)), four, full) };
@@ -166,27 +166,27 @@ impl<L: FragmentLayout> DsmemSender<L> {
 
 /// Receives the fragments that another block sends.
 #[derive(Debug)]
-pub struct DsmemReceiver<L> {
-    buffer: DsmemBuffer<L>,
+pub struct DsmemReceiver<L, T = f32> {
+    buffer: DsmemBuffer<L, T>,
     from: u32,
     parity: u32,
 }
 
-impl<L: FragmentLayout> DsmemReceiver<L> {
+impl<L: FragmentLayout, T: PartialSum> DsmemReceiver<L, T> {
     /// Waits for the fragment from the thread with the same index. All threads of the warpgroup call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn receive(&mut self, thread: WarpgroupThread) -> Fragment<f32, L> {
+    pub fn receive(&mut self, thread: WarpgroupThread) -> Fragment<T, L> {
         let Self { buffer, from, .. } = *self;
         if thread.get() == 0 {
             buffer
                 .full
-                .arrive_expect_tx(DsmemBuffer::<L>::FRAGMENT_BYTES);
+                .arrive_expect_tx(DsmemBuffer::<L, T>::FRAGMENT_BYTES);
         }
         buffer.full.wait(self.parity);
         self.parity ^= 1;
-        let mut values = Fragment::filled(0.0);
-        for word in 0..DsmemBuffer::<L>::WORDS {
+        let mut values = Fragment::filled(T::default());
+        for word in 0..DsmemBuffer::<L, T>::WORDS {
             // SAFETY: the buffer is full.
             let four = unsafe { buffer.words.load_vec::<WORD>(first_of_word(word, thread)) };
             set_word(&mut values, word, four);
@@ -223,21 +223,21 @@ impl<L: FragmentLayout> DsmemReceiver<L> {
 /// reduce.drain();
 /// ```
 #[derive(Debug)]
-pub struct ClusterReduce<L> {
+pub struct ClusterReduce<L, T = f32> {
     receives: bool,
-    sender: DsmemSender<L>,
-    receiver: DsmemReceiver<L>,
+    sender: DsmemSender<L, T>,
+    receiver: DsmemReceiver<L, T>,
 }
 
-impl<L: FragmentLayout> ClusterReduce<L> {
+impl<L: FragmentLayout, T: PartialSum> ClusterReduce<L, T> {
     /// Adds the other block's accumulators to these, or sends these to the other block. Returns whether these are now
     /// complete. All threads of the warpgroup call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn add(&mut self, thread: WarpgroupThread, accumulators: &mut Fragment<f32, L>) -> bool {
+    pub fn add(&mut self, thread: WarpgroupThread, accumulators: &mut Fragment<T, L>) -> bool {
         if self.receives {
-            let partials: Fragment<f32, L> = self.receiver.receive(thread);
-            *accumulators = accumulators.map(|v, own| own + partials.get(v));
+            let partials: Fragment<T, L> = self.receiver.receive(thread);
+            *accumulators = accumulators.map(|v, own| own.plus(partials.get(v)));
         } else {
             self.sender.send(thread, accumulators);
         }

@@ -12,7 +12,7 @@ use cutlet_layout_core::{Fragment, FragmentLayout, each};
 use super::Share;
 use super::fragment_words::{WORD, first_of_word, set_word, word_of, words};
 use crate::warpgroup::{WARPGROUP_SIZE, WARPGROUP_WARPS, WarpgroupThread};
-use crate::{DeviceData, GlobalMut, atomic_count, lane_idx, shfl, sync_warp};
+use crate::{DeviceData, GlobalMut, PartialSum, atomic_count, lane_idx, shfl, sync_warp};
 
 /// Registers for the accumulators and for the partials that a thread reads at a time. Several reads at a time overlap.
 /// With more registers, kernels are slower even if nothing is added.
@@ -43,7 +43,7 @@ impl ArrivalCounters {
     pub const WARPS: u32 = WARPGROUP_WARPS;
 }
 
-/// Partials in global memory: for each share, a fragment of layout `L` per thread of a warpgroup.
+/// Partials in global memory: for each share, a fragment of `T` and of layout `L` per thread of a warpgroup.
 ///
 /// ```no_run
 /// use cutlet_device::collective::{ArrivalCounters, Fixup, Share};
@@ -63,16 +63,16 @@ impl ArrivalCounters {
 /// }
 /// ```
 #[derive(Debug)]
-pub struct Fixup<L> {
+pub struct Fixup<L, T = f32> {
     /// The partials, by place of the share and M atom.
-    memory: GlobalMut<f32>,
+    memory: GlobalMut<T>,
     arrivals: ArrivalCounters,
     /// M atoms of a tile. A warpgroup computes each of them.
     m_atoms: u32,
     layout: PhantomData<L>,
 }
 
-impl<L: FragmentLayout> Fixup<L> {
+impl<L: FragmentLayout, T: PartialSum> Fixup<L, T> {
     /// Values of an M atom's partials.
     pub const VALUES: usize = L::SIZE * WARPGROUP_SIZE as usize;
     const WORDS: usize = words::<L>();
@@ -80,7 +80,7 @@ impl<L: FragmentLayout> Fixup<L> {
     /// The fixup of tiles with `m_atoms` M atoms. The partials of each M atom of each share take
     /// [`VALUES`](Self::VALUES) elements of `memory`.
     #[inline(always)]
-    pub fn new(memory: GlobalMut<f32>, arrivals: ArrivalCounters, m_atoms: u32) -> Self {
+    pub fn new(memory: GlobalMut<T>, arrivals: ArrivalCounters, m_atoms: u32) -> Self {
         Self {
             memory,
             arrivals,
@@ -103,7 +103,7 @@ impl<L: FragmentLayout> Fixup<L> {
         (tile, m_atom): (u32, u32),
         share: Share,
         thread: WarpgroupThread,
-        accumulators: &mut Fragment<f32, L>,
+        accumulators: &mut Fragment<T, L>,
     ) -> bool {
         let partials_of = |nth: u32| {
             let place = i64::from((share.first + nth) * self.m_atoms + m_atom);
@@ -120,8 +120,8 @@ impl<L: FragmentLayout> Fixup<L> {
         if !unsafe { self.arrive_last(counter, share.count - 1) } {
             return false;
         }
-        *accumulators = Fragment::filled(0.0);
-        let read = |nth: u32, values: &mut Fragment<f32, L>| {
+        *accumulators = Fragment::filled(T::default());
+        let read = |nth: u32, values: &mut Fragment<T, L>| {
             let from = partials_of(nth);
             for word in 0..Self::WORDS {
                 // SAFETY: all shares have arrived.
@@ -143,13 +143,13 @@ impl<L: FragmentLayout> Fixup<L> {
     /// Adds the partials of all shares in their order. `read` reads them, `AT_A_TIME` at a time.
     #[inline(always)]
     fn sum<const AT_A_TIME: usize>(
-        accumulators: &mut Fragment<f32, L>,
+        accumulators: &mut Fragment<T, L>,
         shares: u32,
-        read: impl Fn(u32, &mut Fragment<f32, L>),
+        read: impl Fn(u32, &mut Fragment<T, L>),
     ) {
         let mut next = 0;
         while next < shares {
-            let mut partials = [Fragment::filled(0.0); AT_A_TIME];
+            let mut partials = [Fragment::filled(T::default()); AT_A_TIME];
             for values in &mut partials {
                 if next < shares {
                     read(next, values);
@@ -157,7 +157,7 @@ impl<L: FragmentLayout> Fixup<L> {
                 next += 1;
             }
             for values in &partials {
-                each::<L>(|v| accumulators.set(v, accumulators.get(v) + values.get(v)));
+                each::<L>(|v| accumulators.set(v, accumulators.get(v).plus(values.get(v))));
             }
         }
     }

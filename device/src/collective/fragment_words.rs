@@ -3,6 +3,7 @@
 
 use cutlet_layout_core::{Fragment, FragmentLayout, StaticLayout};
 
+use crate::PartialSum;
 use crate::warpgroup::{WARPGROUP_SIZE, WarpgroupThread};
 
 /// Values of a word: 16 bytes.
@@ -26,7 +27,10 @@ pub(super) fn first_of_word(word: usize, thread: WarpgroupThread) -> i64 {
 
 /// Word `word` of a fragment.
 #[inline(always)]
-pub(super) fn word_of<L: FragmentLayout>(values: &Fragment<f32, L>, word: usize) -> [f32; WORD] {
+pub(super) fn word_of<T: PartialSum, L: FragmentLayout>(
+    values: &Fragment<T, L>,
+    word: usize,
+) -> [T; WORD] {
     let first = WORD * word;
     [
         values.get(first),
@@ -38,10 +42,10 @@ pub(super) fn word_of<L: FragmentLayout>(values: &Fragment<f32, L>, word: usize)
 
 /// Replaces word `word` of a fragment.
 #[inline(always)]
-pub(super) fn set_word<L: FragmentLayout>(
-    values: &mut Fragment<f32, L>,
+pub(super) fn set_word<T: PartialSum, L: FragmentLayout>(
+    values: &mut Fragment<T, L>,
     word: usize,
-    four: [f32; WORD],
+    four: [T; WORD],
 ) {
     for (v, value) in four.iter().enumerate() {
         values.set(WORD * word + v, *value);

@@ -31,6 +31,7 @@ element! {
     f32: WgmmaA32;
     F8E4M3: WgmmaA8;
     F8E5M2: WgmmaA8;
+    i8: WgmmaA8;
 }
 
 /// A thread's elements of A of one instruction: 64 × 16 elements of 16 bits, for instance, of which a thread has 8.

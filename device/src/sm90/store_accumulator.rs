@@ -11,14 +11,15 @@ use half::{bf16, f16};
 use super::{WarpgroupThreads, WgmmaInstruction};
 use crate::tile::SharedTile;
 use crate::warpgroup::WarpgroupThread;
-use crate::{Float, Float16, stmatrix, stmatrix_transposed};
+use crate::{DeviceData, Float16, PartialSum, stmatrix, stmatrix_transposed};
 
 /// Writes subtile `subtile` of a warpgroup's accumulators, rounded to `T`, to M atom `m_atom` of the tile: the 64 rows
 /// from `64 · m_atom`. A subtile has as many columns as the tile. `subtile` should be a constant once loops are
 /// unrolled.
 ///
 /// The tile's (mn, k) are the accumulators' rows and columns. Each warp writes its 16 rows: 16-bit floats in stores of
-/// 16 bytes, whichever of the two is consecutive, and f32 in pairs if columns are.
+/// 16 bytes, whichever of the two is consecutive, and f32 and i32 in pairs if
+/// columns are.
 ///
 /// All threads of the warpgroup call it, and then [`fence_async_shared`](crate::fence_async_shared) if a TMA store
 /// follows.
@@ -32,7 +33,7 @@ pub unsafe fn store_accumulator<I, T, L, W>(
     m_atom: impl TileIndex,
     subtile: usize,
     thread: WarpgroupThread,
-    values: &Fragment<f32, I::Values>,
+    values: &Fragment<T::Acc, I::Values>,
 ) where
     I: WgmmaInstruction,
     T: StoredAccumulator,
@@ -49,8 +50,15 @@ pub unsafe fn store_accumulator<I, T, L, W>(
     unsafe { T::store::<I, L, W>(tile, m_atom, subtile, thread, values) };
 }
 
-/// A type that a warpgroup's accumulators can be stored as: bf16, f16, f32.
-pub trait StoredAccumulator: Float {
+/// A type that a warpgroup's accumulators can be stored as.
+///
+/// | type | accumulators |
+/// |---|---|
+/// | `bf16`, `f16`, `f32` | `f32` |
+/// | `i32` | `i32` |
+pub trait StoredAccumulator: DeviceData + Default {
+    /// The type of the accumulators.
+    type Acc: PartialSum;
     /// An access of 16 bytes.
     type Vector: AccessWidth;
 
@@ -63,13 +71,14 @@ pub trait StoredAccumulator: Float {
         m_atom: impl TileIndex,
         subtile: usize,
         thread: WarpgroupThread,
-        values: &Fragment<f32, I::Values>,
+        values: &Fragment<Self::Acc, I::Values>,
     );
 }
 
 macro_rules! stored_by_stmatrix {
     ($($element:ty),+) => {$(
         impl StoredAccumulator for $element {
+            type Acc = f32;
             type Vector = Width<8>;
 
             #[inline(always)]
@@ -89,40 +98,46 @@ macro_rules! stored_by_stmatrix {
 }
 stored_by_stmatrix!(bf16, f16);
 
-impl StoredAccumulator for f32 {
-    type Vector = Width<4>;
+macro_rules! stored_as_they_are {
+    ($($element:ty),+) => {$(
+        impl StoredAccumulator for $element {
+            type Acc = $element;
+            type Vector = Width<4>;
 
-    #[inline(always)]
-    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    unsafe fn store<I: WgmmaInstruction, L: StaticLayout, W: StaticSwizzle>(
-        tile: SharedTile<Self, L, W>,
-        m_atom: impl TileIndex,
-        subtile: usize,
-        thread: WarpgroupThread,
-        values: &Fragment<f32, I::Values>,
-    ) {
-        let inner = Fixed::<L, W>::new();
-        let of_thread = inner
-            .partition::<WarpgroupThreads, SubtileValues<L>>(first_row::<L>(m_atom), thread.get());
-        let bound = inner.bind::<SubtileValues<L>>(of_thread);
-        let start = tile.start().offset(bound.base());
-        let first = subtile * SubtileValues::<L>::SIZE;
-        each::<SubtileValues<L>>(|v| {
-            // SAFETY: the addresses are within the tile, and the caller promises that these rows are not in use. Pairs
-            // of a row begin at multiples of 8 bytes.
-            unsafe {
-                match const { stores_rows(&L::LAYOUT) } {
-                    true if v % 2 == 0 => {
-                        let pair = [values.get(first + v), values.get(first + v + 1)];
-                        start.store_vector::<2>(bound.index(v), pair);
+            #[inline(always)]
+            #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+            unsafe fn store<I: WgmmaInstruction, L: StaticLayout, W: StaticSwizzle>(
+                tile: SharedTile<Self, L, W>,
+                m_atom: impl TileIndex,
+                subtile: usize,
+                thread: WarpgroupThread,
+                values: &Fragment<$element, I::Values>,
+            ) {
+                let inner = Fixed::<L, W>::new();
+                let of_thread = inner
+                    .partition::<WarpgroupThreads, SubtileValues<L>>(first_row::<L>(m_atom), thread.get());
+                let bound = inner.bind::<SubtileValues<L>>(of_thread);
+                let start = tile.start().offset(bound.base());
+                let first = subtile * SubtileValues::<L>::SIZE;
+                each::<SubtileValues<L>>(|v| {
+                    // SAFETY: the addresses are within the tile, and the caller promises that these rows are not in use. Pairs
+                    // of a row begin at multiples of 8 bytes.
+                    unsafe {
+                        match const { stores_rows(&L::LAYOUT) } {
+                            true if v % 2 == 0 => {
+                                let pair = [values.get(first + v), values.get(first + v + 1)];
+                                start.store_vector::<2>(bound.index(v), pair);
+                            }
+                            true => {}
+                            false => start.store(bound.index(v), values.get(first + v)),
+                        }
                     }
-                    true => {}
-                    false => start.store(bound.index(v), values.get(first + v)),
-                }
+                });
             }
-        });
-    }
+        }
+    )+};
 }
+stored_as_they_are!(f32, i32);
 
 /// Which accumulators of a subtile are a thread's, counted from its first: pairs of two rows, in turns. A subtile has
 /// the columns of the tile `T`.

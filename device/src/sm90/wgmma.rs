@@ -15,16 +15,16 @@ use super::{AccumulatorsAsA, RegisterA, RegisterElement};
 use crate::fp8::{F8E4M3, F8E5M2};
 use crate::operand::{MatrixDescriptor, Operand, OperandA, OperandB};
 use crate::tile::{KMajor, Major};
-use crate::{MmaInstruction, SharedMma};
+use crate::{MmaInstruction, PartialSum, SharedMma};
 
-/// The instruction `wgmma` with 64 × `N` accumulators in `f32`, for operands of `TA` and `TB`. `N` is 8 to 256, in
-/// steps of 8.
+/// The instruction `wgmma` with 64 × `N` accumulators, for operands of `TA` and `TB`. `N` is 8 to 256, in steps of 8.
 ///
-/// | `TA`, `TB` | k | majors |
-/// |---|---|---|
-/// | `bf16`, `bf16` or `f16`, `f16` | 16 | any |
-/// | `f32`, `f32`: rounded towards zero to tf32 | 8 | K |
-/// | [`F8E4M3`] or [`F8E5M2`] each | 32 | K |
+/// | `TA`, `TB` | accumulators | k | majors |
+/// |---|---|---|---|
+/// | `bf16`, `bf16` or `f16`, `f16` | `f32` | 16 | any |
+/// | `f32`, `f32`: rounded towards zero to tf32 | `f32` | 8 | K |
+/// | [`F8E4M3`] or [`F8E5M2`] each | `f32` | 32 | K |
+/// | `i8`, `i8` | `i32`, which wraps around | 32 | K |
 ///
 /// A comes from shared memory, or [from registers](WgmmaGroup::mma_from_registers). `JA` does not matter for A in
 /// registers.
@@ -47,10 +47,10 @@ pub struct Wgmma<const N: usize, TA, TB = TA, JA = KMajor, JB = KMajor>(
 /// A matrix instruction: the [`Wgmma`]s that exist.
 #[diagnostic::on_unimplemented(
     message = "there is no instruction `{Self}`",
-    note = "N is 8 to 256 in steps of 8; the operands are bf16, f16, f32 (as tf32) or 8-bit floats",
+    note = "N is 8 to 256 in steps of 8; the operands are bf16, f16, f32 (as tf32), 8-bit floats or i8",
     note = "only bf16 and f16 operands may be MN-major"
 )]
-pub trait WgmmaInstruction: SharedMma<Acc = f32> + imp::Instruction {
+pub trait WgmmaInstruction: SharedMma<Acc: PartialSum> + imp::Instruction {
     /// One `V` for each k-step of a product whose operand A is made of the accumulators: N / 16.
     type KSteps<V>: AsRef<[V]>;
 
@@ -84,7 +84,7 @@ impl<I: WgmmaInstruction> Accumulator<I> {
 
     /// Accumulators that begin with these values.
     #[inline(always)]
-    pub fn from_values(values: &Fragment<f32, I::Values>) -> Self {
+    pub fn from_values(values: &Fragment<I::Acc, I::Values>) -> Self {
         Self(imp::Accumulators::from_values(values))
     }
 
@@ -94,7 +94,7 @@ impl<I: WgmmaInstruction> Accumulator<I> {
     /// All threads of the warpgroup call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn wait(self) -> Fragment<f32, I::Values> {
+    pub fn wait(self) -> Fragment<I::Acc, I::Values> {
         warpgroup_wait::<0>();
         self.0.into_values()
     }
@@ -105,7 +105,7 @@ impl<I: WgmmaInstruction> Accumulator<I> {
     /// All threads of the warpgroup call it.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub fn wait_but<const PENDING: u32>(self) -> Fragment<f32, I::Values> {
+    pub fn wait_but<const PENDING: u32>(self) -> Fragment<I::Acc, I::Values> {
         warpgroup_wait::<PENDING>();
         self.0.into_values()
     }
@@ -125,7 +125,7 @@ impl<I: WgmmaInstruction> Accumulator<I> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn wait_array<const COUNT: usize>(
         accumulators: [Self; COUNT],
-    ) -> [Fragment<f32, I::Values>; COUNT] {
+    ) -> [Fragment<I::Acc, I::Values>; COUNT] {
         warpgroup_wait::<0>();
         imp::Accumulators::array_into_values(accumulators)
     }
@@ -302,20 +302,22 @@ macro_rules! __wgmma_n {
 }
 
 /// The columns of the table of instructions. Expands `$each!` with its own arguments in braces, and then with every
-/// pair of types: a name, k, the types of A and B, their names in PTX, and the majors that they may have, `any` or `k`.
+/// pair of types: a name, k, the types of A, B and the accumulators, the names of the latter two and of B in PTX, and the
+/// form: the majors that they may have, `any` or `k`, or `integers`, which are K-major and have no factors.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __wgmma_types {
     ($each:ident! { $($given:tt)* }) => {
         $each! {
             { $($given)* }
-            bf16_bf16: 16, bf16, bf16, "bf16.bf16", any;
-            f16_f16: 16, f16, f16, "f16.f16", any;
-            tf32_tf32: 8, f32, f32, "tf32.tf32", k;
-            e4m3_e4m3: 32, F8E4M3, F8E4M3, "e4m3.e4m3", k;
-            e4m3_e5m2: 32, F8E4M3, F8E5M2, "e4m3.e5m2", k;
-            e5m2_e4m3: 32, F8E5M2, F8E4M3, "e5m2.e4m3", k;
-            e5m2_e5m2: 32, F8E5M2, F8E5M2, "e5m2.e5m2", k;
+            bf16_bf16: 16, bf16, bf16, f32, "f32.bf16.bf16", any;
+            f16_f16: 16, f16, f16, f32, "f32.f16.f16", any;
+            tf32_tf32: 8, f32, f32, f32, "f32.tf32.tf32", k;
+            e4m3_e4m3: 32, F8E4M3, F8E4M3, f32, "f32.e4m3.e4m3", k;
+            e4m3_e5m2: 32, F8E4M3, F8E5M2, f32, "f32.e4m3.e5m2", k;
+            e5m2_e4m3: 32, F8E5M2, F8E4M3, f32, "f32.e5m2.e4m3", k;
+            e5m2_e5m2: 32, F8E5M2, F8E5M2, f32, "f32.e5m2.e5m2", k;
+            s8_s8: 32, i8, i8, i32, "s32.s8.s8", integers;
         }
     };
 }
@@ -333,8 +335,8 @@ macro_rules! for_each_n {
 /// Implements the instructions of one N, for every pair of types.
 macro_rules! instructions {
     ({ $n:literal, $registers:tt }
-        $($name:ident: $k:literal, $a:ty, $b:ty, $types:literal, $majors:ident;)*) => {
-        $(instruction! { $majors $n, $k, $a, $b, $types, $registers })*
+        $($name:ident: $k:literal, $a:ty, $b:ty, $acc:ty, $types:literal, $form:ident;)*) => {
+        $(instruction! { $form $n, $k, $a, $b, $acc, $types, $registers })*
     };
 }
 
@@ -342,15 +344,15 @@ macro_rules! instruction {
     (any $($of:tt)*) => {
         instruction! { @ [JA: Major, JB: Major] JA, JB, any, $($of)* }
     };
-    (k $($of:tt)*) => {
-        instruction! { @ [] KMajor, KMajor, k, $($of)* }
+    ($form:ident $($of:tt)*) => {
+        instruction! { @ [] KMajor, KMajor, $form, $($of)* }
     };
-    (@ [$($generics:tt)*] $ja:ty, $jb:ty, $majors:ident, $n:literal, $k:literal, $a:ty, $b:ty,
+    (@ [$($generics:tt)*] $ja:ty, $jb:ty, $form:ident, $n:literal, $k:literal, $a:ty, $b:ty, $acc:ty,
         $types:literal, $registers:tt) => {
         impl<$($generics)*> MmaInstruction for Wgmma<$n, $a, $b, $ja, $jb> {
             type A = $a;
             type B = $b;
-            type Acc = f32;
+            type Acc = $acc;
             const M: usize = 64;
             const N: usize = $n;
             const K: usize = $k;
@@ -383,7 +385,7 @@ macro_rules! instruction {
             }
         }
 
-        imp::issue!([$($generics)*] $ja, $jb, $n, $k, $a, $b, $types, $majors, $registers);
+        imp::issue!([$($generics)*] $ja, $jb, $n, $k, $a, $b, $acc, $types, $form, $registers);
     };
 }
 
@@ -437,9 +439,9 @@ mod imp {
         }
 
         #[inline(always)]
-        pub fn from_values(values: &Fragment<f32, I::Values>) -> Self {
+        pub fn from_values(values: &Fragment<I::Acc, I::Values>) -> Self {
             let mut registers = MaybeUninit::<I::Registers>::uninit();
-            let first = registers.as_mut_ptr().cast::<f32>();
+            let first = registers.as_mut_ptr().cast::<I::Acc>();
             cutlet_layout_core::each::<I::Values>(|v| {
                 // SAFETY: there are as many registers as values.
                 unsafe { first.add(v).write(values.get(v)) };
@@ -470,7 +472,7 @@ mod imp {
         }
 
         #[inline(always)]
-        pub fn into_values(mut self) -> Fragment<f32, I::Values> {
+        pub fn into_values(mut self) -> Fragment<I::Acc, I::Values> {
             // SAFETY: as in `issue`.
             I::settle(unsafe { self.0.assume_init_mut() });
             // SAFETY: there are as many registers as values, and the instructions wrote them all.
@@ -485,8 +487,8 @@ mod imp {
         #[inline(always)]
         pub fn array_into_values<const COUNT: usize>(
             mut accumulators: [Accumulator<I>; COUNT],
-        ) -> [Fragment<f32, I::Values>; COUNT] {
-            const { assert!(size_of::<I::Registers>() == size_of::<Fragment<f32, I::Values>>()) };
+        ) -> [Fragment<I::Acc, I::Values>; COUNT] {
+            const { assert!(size_of::<I::Registers>() == size_of::<Fragment<I::Acc, I::Values>>()) };
             let mut nth = 0;
             while nth < COUNT {
                 // SAFETY: as in `issue`.
@@ -497,7 +499,7 @@ mod imp {
             // them all.
             unsafe {
                 (&raw const accumulators)
-                    .cast::<[Fragment<f32, I::Values>; COUNT]>()
+                    .cast::<[Fragment<I::Acc, I::Values>; COUNT]>()
                     .read()
             }
         }
@@ -522,25 +524,30 @@ mod imp {
     }
 
     macro_rules! issue {
-        ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal,
+        ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $acc:ty, $types:literal,
             any, $registers:tt) => {
-            imp::issue!(@ [$($generics)*] Wgmma<$n, $a, $b, $ja, $jb>, $n, $k, $types, $registers,
-                [", {ja}, {jb};"
+            imp::issue!(@ [$($generics)*] Wgmma<$n, $a, $b, $ja, $jb>, $n, $k, $acc, $types, $registers,
+                [", 1, 1, {ja}, {jb};"
                 ja = const !<$ja as Major>::IS_K_MAJOR as u32,
                 jb = const !<$jb as Major>::IS_K_MAJOR as u32,]
-                [", {jb};"
+                [", 1, 1, {jb};"
                 jb = const !<$jb as Major>::IS_K_MAJOR as u32,]);
         };
-        ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal,
+        ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $acc:ty, $types:literal,
             k, $registers:tt) => {
-            imp::issue!(@ [$($generics)*] Wgmma<$n, $a, $b, $ja, $jb>, $n, $k, $types, $registers,
+            imp::issue!(@ [$($generics)*] Wgmma<$n, $a, $b, $ja, $jb>, $n, $k, $acc, $types, $registers,
+                [", 1, 1;"] [", 1, 1;"]);
+        };
+        ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $acc:ty, $types:literal,
+            integers, $registers:tt) => {
+            imp::issue!(@ [$($generics)*] Wgmma<$n, $a, $b, $ja, $jb>, $n, $k, $acc, $types, $registers,
                 [";"] [";"]);
         };
-        (@ [$($generics:tt)*] $instruction:ty, $n:literal, $k:literal, $types:literal,
+        (@ [$($generics:tt)*] $instruction:ty, $n:literal, $k:literal, $acc:ty, $types:literal,
             [$first:literal $($i:literal)*], [$end:literal $($majors:tt)*]
             [$end_rs:literal $($majors_rs:tt)*]) => {
             impl<$($generics)*> imp::Instruction for $instruction {
-                type Registers = [core::mem::MaybeUninit<f32>; $n / 2];
+                type Registers = [core::mem::MaybeUninit<$acc>; $n / 2];
 
                 #[inline(always)]
                 unsafe fn issue(d: &mut Self::Registers, a: u64, b: u64, accumulate: bool) {
@@ -550,9 +557,9 @@ mod imp {
                             "{{",
                             ".reg .pred p;",
                             "setp.ne.b32 p, {accumulate}, 0;",
-                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".",
                                 $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
-                                "{a}, {b}, p, 1, 1", $end),
+                                "{a}, {b}, p", $end),
                             "}}",
                             inout(reg32) d[$first],
                             $(inout(reg32) d[$i],)*
@@ -579,18 +586,18 @@ mod imp {
                             ".reg .pred p, always;",
                             "setp.ne.b32 p, {accumulate}, 0;",
                             "setp.eq.b32 always, {accumulate}, {accumulate};",
-                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".",
                                 $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
-                                "{a0}, {b0}, p, 1, 1", $end),
-                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                                "{a0}, {b0}, p", $end),
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".",
                                 $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
-                                "{a1}, {b1}, always, 1, 1", $end),
-                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                                "{a1}, {b1}, always", $end),
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".",
                                 $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
-                                "{a2}, {b2}, always, 1, 1", $end),
-                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                                "{a2}, {b2}, always", $end),
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".",
                                 $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
-                                "{a3}, {b3}, always, 1, 1", $end),
+                                "{a3}, {b3}, always", $end),
                             "}}",
                             inout(reg32) d[$first],
                             $(inout(reg32) d[$i],)*
@@ -623,9 +630,9 @@ mod imp {
                             "{{",
                             ".reg .pred p;",
                             "setp.ne.b32 p, {accumulate}, 0;",
-                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".f32.",
+                            concat!("wgmma.mma_async.sync.aligned.m64n", $n, "k", $k, ".",
                                 $types, " {{{", $first, "}", $(", {", $i, "}",)* "}}, ",
-                                "{{{a0}, {a1}, {a2}, {a3}}}, {b}, p, 1, 1", $end_rs),
+                                "{{{a0}, {a1}, {a2}, {a3}}}, {b}, p", $end_rs),
                             "}}",
                             inout(reg32) d[$first],
                             $(inout(reg32) d[$i],)*
@@ -665,14 +672,15 @@ mod imp {
     use core::marker::PhantomData;
 
     use cutlet_layout_core::{Fragment, StaticLayout};
+    pub use cutlet_simt::WgmmaArithmetic;
     use cutlet_simt::{WgmmaA, WgmmaOperand, WgmmaRegisters, WgmmaShape, WgmmaSums};
     pub use cutlet_simt::{wgmma_commit as commit, wgmma_fence as fence};
     use half::{bf16, f16};
 
     use super::{Accumulator, WgmmaInstruction};
-    use crate::DeviceData;
     use crate::fp8::{F8E4M3, F8E5M2};
     use crate::tile::Major;
+    use crate::{DeviceData, PartialSum};
 
     /// The CPU model of an instruction.
     pub trait Instruction {
@@ -687,10 +695,10 @@ mod imp {
             Self(WgmmaSums::new(I::Values::SIZE), PhantomData)
         }
 
-        pub fn from_values(values: &Fragment<f32, I::Values>) -> Self {
+        pub fn from_values(values: &Fragment<I::Acc, I::Values>) -> Self {
             let accumulators = Self::new();
             for v in 0..I::Values::SIZE {
-                accumulators.0.set(v, values.get(v));
+                accumulators.0.set(v, values.get(v).to_bits());
             }
             accumulators
         }
@@ -720,8 +728,8 @@ mod imp {
             }
         }
 
-        pub fn into_values(self) -> Fragment<f32, I::Values> {
-            Fragment::from_fn(|v| self.0.get(v))
+        pub fn into_values(self) -> Fragment<I::Acc, I::Values> {
+            Fragment::from_fn(|v| I::Acc::from_bits(self.0.get(v)))
         }
 
         pub fn new_array<const COUNT: usize>() -> [Accumulator<I>; COUNT] {
@@ -730,7 +738,7 @@ mod imp {
 
         pub fn array_into_values<const COUNT: usize>(
             accumulators: [Accumulator<I>; COUNT],
-        ) -> [Fragment<f32, I::Values>; COUNT] {
+        ) -> [Fragment<I::Acc, I::Values>; COUNT] {
             accumulators.map(|accumulator| accumulator.0.into_values())
         }
     }
@@ -741,13 +749,14 @@ mod imp {
     }
 
     macro_rules! issue {
-        ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $types:literal,
-            $majors:ident, $registers:tt) => {
+        ([$($generics:tt)*] $ja:ty, $jb:ty, $n:literal, $k:literal, $a:ty, $b:ty, $acc:ty, $types:literal,
+            $form:ident, $registers:tt) => {
             impl<$($generics)*> imp::Instruction for Wgmma<$n, $a, $b, $ja, $jb> {
                 const SHAPE: cutlet_simt::WgmmaShape = cutlet_simt::WgmmaShape {
                     n: $n,
                     a: imp::operand::<$a, $ja>(),
                     b: imp::operand::<$b, $jb>(),
+                    sums: <$acc as imp::Sums>::ARITHMETIC,
                 };
             }
         };
@@ -774,6 +783,21 @@ mod imp {
         f32: |value: f32| f32::from_bits(value.to_bits() & !0x1FFF); // tf32 has 10 bits of mantissa
         F8E4M3: F8E4M3::to_f32;
         F8E5M2: F8E5M2::to_f32;
+        i8: f32::from;
+    }
+
+    /// A type of accumulators.
+    pub trait Sums {
+        /// How the instruction adds to them.
+        const ARITHMETIC: WgmmaArithmetic;
+    }
+
+    impl Sums for f32 {
+        const ARITHMETIC: WgmmaArithmetic = WgmmaArithmetic::F32;
+    }
+
+    impl Sums for i32 {
+        const ARITHMETIC: WgmmaArithmetic = WgmmaArithmetic::I32;
     }
 
     pub const fn operand<T: Element, J: Major>() -> WgmmaOperand {

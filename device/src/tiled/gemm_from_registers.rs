@@ -162,7 +162,7 @@ pub fn accumulators_as_registers_a<T, I, W, X, Tile, const STEPS: usize, const A
 ) -> [[RegisterA<T>; STEPS]; ATOMS]
 where
     T: Float16 + RegisterElement,
-    I: WgmmaInstruction + Mma,
+    I: WgmmaInstruction<Acc = f32> + Mma,
     W: Arrangement,
     X: ThreadIndex,
     PartitionValues<TiledMma<I, W>, OperandC, Tile>: FragmentLayout,

@@ -20,7 +20,8 @@ use crate::fixture::{Matrix, launch};
 /// memory.
 fn check_gemm<JA: Major, JB: Major>(m: usize, n: usize, k: usize)
 where
-    Wgmma<64, bf16, bf16, JA, JB>: WgmmaInstruction<A = bf16, B = bf16, MajorA = JA, MajorB = JB>,
+    Wgmma<64, bf16, bf16, JA, JB>:
+        WgmmaInstruction<A = bf16, B = bf16, Acc = f32, MajorA = JA, MajorB = JB>,
 {
     type Tile<J, const MN: usize> = OperandTile<bf16, J, MN, 64>;
     const STAGES: usize = 3;

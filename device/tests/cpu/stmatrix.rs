@@ -4,7 +4,8 @@ use cutlet_device::sm90::*;
 use cutlet_device::tile::{KMajor, MnMajor, OperandLayout, SharedTile, SwizzleSpan};
 use cutlet_device::warpgroup::warpgroup_thread_idx;
 use cutlet_device::{
-    MmaInstruction, Shared, SharedMemory, stmatrix, stmatrix_transposed, sync_threads, thread_idx,
+    Float, MmaInstruction, Shared, SharedMemory, stmatrix, stmatrix_transposed, sync_threads,
+    thread_idx,
 };
 use cutlet_layout_core::{Fragment, StaticLayout, StaticSwizzle};
 use half::{bf16, f16};
@@ -54,7 +55,7 @@ fn stmatrix_stores_rows_or_columns() {
 fn accumulators_are_stored_along_the_consecutive_coordinate() {
     type Mma = Wgmma<64, bf16>;
     // Stores all columns of the accumulators, a tile of `L` at a time.
-    fn check<T: StoredAccumulator, L: StaticLayout, W: StaticSwizzle>() {
+    fn check<T: StoredAccumulator<Acc = f32> + Float, L: StaticLayout, W: StaticSwizzle>() {
         let columns = L::LAYOUT.mode(1).size();
         launch(128, 1, 1, || {
             let mut shared = SharedMemory::new();

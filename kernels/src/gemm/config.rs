@@ -1,10 +1,12 @@
 //! The types that a kernel's configuration is made of. Each says one thing, and its name is how it is written:
 //! `Tile<128, 256>`, `Stages<4>`, `Cluster<2, 1>`, `Cooperative<2>`, `EpilogueTile<64>`.
 
+use cutlet_device::CpuBody;
 pub use cutlet_device::collective::{Cluster, ClusterShape, DynamicCluster, StageCount, Stages};
 use cutlet_device::sm90::{Accumulator, WgmmaInstruction};
-use cutlet_device::{CpuBody, MmaInstruction};
 use cutlet_layout_core::Fragment;
+
+use super::epilogue::FromSums;
 
 /// The body for the CPU of a kernel that has one, and of one whose multiply-adds want the processor's vector
 /// instructions. The unit tests of this package run no kernel, so that none is compiled for them. A build without the
@@ -94,14 +96,11 @@ pub trait Consumers: Copy + 'static {
     /// Accumulators without a value.
     fn accumulators<I: WgmmaInstruction>() -> Self::Atoms<Accumulator<I>>;
 
-    /// Waits for the accumulators. All threads of the warpgroup call it.
-    fn wait<I: WgmmaInstruction>(
+    /// Waits for the sums, and converts them to `F`. All threads of the warpgroup call it.
+    fn wait<I: WgmmaInstruction, F: FromSums<I::Acc>>(
         accumulators: Self::Atoms<Accumulator<I>>,
-    ) -> Self::Atoms<AtomFragment<I>>;
+    ) -> Self::Atoms<Fragment<F, I::Values>>;
 }
-
-/// A thread's accumulators of one M atom.
-pub type AtomFragment<I> = Fragment<<I as MmaInstruction>::Acc, <I as MmaInstruction>::Values>;
 
 macro_rules! consumers {
     ([$($generics:tt)*] $type:ty: $warpgroups:expr, cooperative $cooperative:literal) => {
@@ -123,10 +122,10 @@ macro_rules! consumers {
 
             #[inline(always)]
             #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-            fn wait<I: WgmmaInstruction>(
+            fn wait<I: WgmmaInstruction, F: FromSums<I::Acc>>(
                 accumulators: [Accumulator<I>; M_ATOMS],
-            ) -> [AtomFragment<I>; M_ATOMS] {
-                Accumulator::wait_array(accumulators)
+            ) -> [Fragment<F, I::Values>; M_ATOMS] {
+                F::from_sums(Accumulator::wait_array(accumulators))
             }
         }
     };

@@ -5,6 +5,7 @@ mod bias;
 mod element;
 mod fused;
 mod operands;
+mod outer_scales;
 mod residual;
 mod scale;
 mod then;
@@ -19,10 +20,11 @@ pub use activation::{
     Activation, AnyActivation, AtLeast, Gelu, GeluForBf16, Relu, Silu, gelu, gelu_exact, relu, silu,
 };
 pub use bias::{ColumnBias, RowBias};
-pub use element::{Accumulator, ElementC};
+pub use element::{Accumulator, ElementC, FromSums};
 pub use fused::{BiasAlong, Fused, FusedWithOld, Linear};
 pub(in crate::gemm) use operands::COLUMNS;
 pub use operands::EpilogueOperands;
+pub use outer_scales::OuterScales;
 pub use residual::Residual;
 pub use scale::Scale;
 pub use then::Then;
@@ -40,6 +42,7 @@ pub use then::Then;
 /// | [`Relu`], [`Gelu`], [`Silu`] | `relu(x)`, `gelu(x)`, `silu(x)` |
 /// | [`AtLeast`] | `max(x, floor)` |
 /// | [`AnyActivation`] | one of the activations, chosen at run time |
+/// | [`OuterScales`] | `alpha·x·of_rows[row]·of_columns[column]` |
 ///
 /// Parts that end in a type parameter compute in any [`Accumulator`], as `f32` by default.
 ///

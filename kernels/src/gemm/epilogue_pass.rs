@@ -1,12 +1,12 @@
-//! The epilogue pass: a second kernel, which applies everything that can be fused to accumulators in f32, and writes a
-//! C of any type and alignment.
+//! The epilogue pass: a second kernel, which applies everything that can be fused to accumulators in f32, or to sums of
+//! i8 in i32, and writes a C of any type and alignment.
 
 use cutlet_device::{
     DeviceData, Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, instantiate, thread_idx,
 };
 use cutlet_layout_core::{AnyStrides, Divisor, L, Raster, RowMajor, Tensor, Tv, tiles};
 
-use super::epilogue::{ElementC, Epilogue, Fused, apply_fours};
+use super::epilogue::{ElementC, Epilogue, FromSums, Fused, OuterScales, Then, apply_fours};
 
 /// The tile of C that a block writes.
 type Tile = L!((32, 128):(1@0, 1@1));
@@ -41,18 +41,26 @@ pub fn raster(extents: [i32; 2]) -> Raster<Divisor> {
     Raster::planned(tiles::<Tile>(extents), 1)
 }
 
-/// `C = epilogue(accumulators)`.
+/// Everything that can be fused, after [`OuterScales`].
+pub type FusedWithScales<T> = Then<OuterScales, Fused<T>>;
+
+/// `C = epilogue(sums)`.
 ///
 /// # Safety
-/// C and the accumulators must have these extents. Rows of accumulators are read up to a multiple of 4 elements.
+/// C and the sums must have these extents. Rows of sums are read up to a multiple of 4 elements.
 #[inline(always)]
-unsafe fn pass<T: ElementC<Acc = f32>>(
+unsafe fn pass<T, S, Epi>(
     thread: ThreadIdx<impl ThreadGroup>,
-    accumulators: Global<f32>,
+    sums: Global<S>,
     c: GlobalMut<T>,
     extents: PassArgs,
-    epilogue: Fused<T>,
-) {
+    epilogue: Epi,
+) where
+    T: ElementC<Acc = f32>,
+    S: DeviceData + Default,
+    f32: FromSums<S>,
+    Epi: Epilogue<Acc = f32>,
+{
     let PassArgs {
         strides,
         ld,
@@ -63,16 +71,16 @@ unsafe fn pass<T: ElementC<Acc = f32>>(
     } = extents;
     let tile = raster.tile(block_idx().x);
     // SAFETY: the launcher promises the extents.
-    let (accumulators, to) = unsafe {
-        let accumulators =
-            Tensor::new(accumulators, RowMajor::new([m, n], ld)).local_tile::<Tile>(tile);
+    let (sums, to) = unsafe {
+        let sums = Tensor::new(sums, RowMajor::new([m, n], ld)).local_tile::<Tile>(tile);
         let row_major = Tensor::new(c, RowMajor::new([m, n], strides[0])).local_tile::<Tile>(tile);
         let any = Tensor::new(c, AnyStrides::new([m, n], strides)).local_tile::<Tile>(tile);
         (
-            accumulators.partition::<Threads<4>>(thread).load(0.0),
+            sums.partition::<Threads<4>>(thread).load(S::default()),
             (row_major, any),
         )
     };
+    let accumulators = sums.map(|_, sum| <f32 as FromSums<S>>::from_sum(sum));
     if in_fours != 0 {
         let to = to.0.partition::<Threads<4>>(thread);
         let new = apply_fours(epilogue, &accumulators, |v| to.bound().coordinate(v));
@@ -92,7 +100,7 @@ instantiate! {
         c: GlobalMut<half::bf16>,
         extents: PassArgs,
         epilogue: Fused<half::bf16>,
-    ) = pass::<half::bf16>(thread_idx(), ..);
+    ) = pass::<half::bf16, _, _>(thread_idx(), ..);
 
     /// To a C of f16.
     #[kernel(threads = THREADS)]
@@ -101,7 +109,7 @@ instantiate! {
         c: GlobalMut<half::f16>,
         extents: PassArgs,
         epilogue: Fused<half::f16>,
-    ) = pass::<half::f16>(thread_idx(), ..);
+    ) = pass::<half::f16, _, _>(thread_idx(), ..);
 
     /// To a C of f32.
     #[kernel(threads = THREADS)]
@@ -110,5 +118,32 @@ instantiate! {
         c: GlobalMut<f32>,
         extents: PassArgs,
         epilogue: Fused<f32>,
-    ) = pass::<f32>(thread_idx(), ..);
+    ) = pass::<f32, _, _>(thread_idx(), ..);
+
+    /// Of sums in i32, to a C of bf16.
+    #[kernel(threads = THREADS)]
+    pub unsafe fn scaled_pass_bf16(
+        sums: Global<i32>,
+        c: GlobalMut<half::bf16>,
+        extents: PassArgs,
+        epilogue: FusedWithScales<half::bf16>,
+    ) = pass::<half::bf16, _, _>(thread_idx(), ..);
+
+    /// Of sums in i32, to a C of f16.
+    #[kernel(threads = THREADS)]
+    pub unsafe fn scaled_pass_f16(
+        sums: Global<i32>,
+        c: GlobalMut<half::f16>,
+        extents: PassArgs,
+        epilogue: FusedWithScales<half::f16>,
+    ) = pass::<half::f16, _, _>(thread_idx(), ..);
+
+    /// Of sums in i32, to a C of f32.
+    #[kernel(threads = THREADS)]
+    pub unsafe fn scaled_pass_f32(
+        sums: Global<i32>,
+        c: GlobalMut<f32>,
+        extents: PassArgs,
+        epilogue: FusedWithScales<f32>,
+    ) = pass::<f32, _, _>(thread_idx(), ..);
 }

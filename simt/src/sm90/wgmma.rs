@@ -22,7 +22,7 @@ use crate::vector_clock::{SyncClock, Timeline, VectorClock};
 use crate::wait::WaitKind;
 
 use product::{ROWS, Reader, UNIT, index, multiply};
-pub use product::{WgmmaOperand, WgmmaShape};
+pub use product::{WgmmaArithmetic, WgmmaOperand, WgmmaShape};
 pub use registers::WgmmaRegisters;
 use registers::{Filled, gather};
 
@@ -31,21 +31,21 @@ const THREADS: usize = 128;
 /// What an instruction does with shared memory, in a message.
 const READ: &str = "is read by wgmma too early, or was filled too early";
 
-/// A thread's accumulators, to which instructions under way add.
+/// A thread's accumulators, to which instructions under way add: the bits of `f32` or of `i32`.
 #[derive(Clone, Debug)]
-pub struct WgmmaSums(Rc<[Cell<f32>]>);
+pub struct WgmmaSums(Rc<[Cell<u32>]>);
 
 impl WgmmaSums {
-    /// `count` accumulators without a value: NaN.
+    /// `count` accumulators without a value: the bits of NaN.
     pub fn new(count: usize) -> Self {
-        Self((0..count).map(|_| Cell::new(f32::NAN)).collect())
+        Self((0..count).map(|_| Cell::new(f32::NAN.to_bits())).collect())
     }
 
     /// Accumulator `v`, as of the last wait.
     ///
     /// # Panics
     /// If there is no such accumulator.
-    pub fn get(&self, v: usize) -> f32 {
+    pub fn get(&self, v: usize) -> u32 {
         self.0[v].get()
     }
 
@@ -53,7 +53,7 @@ impl WgmmaSums {
     ///
     /// # Panics
     /// If there is no such accumulator.
-    pub fn set(&self, v: usize, value: f32) {
+    pub fn set(&self, v: usize, value: u32) {
         self.0[v].set(value);
     }
 }
@@ -108,7 +108,7 @@ impl Issued {
     fn agrees(&self, other: &Self) -> bool {
         let form = |shape: &WgmmaShape| {
             let of = |operand: &WgmmaOperand| (operand.element_bytes, operand.k_major);
-            (shape.n, of(&shape.a), of(&shape.b))
+            (shape.n, shape.sums, of(&shape.a), of(&shape.b))
         };
         form(self.shape) == form(other.shape)
             && (self.a.descriptor(), self.b, self.accumulate)
@@ -393,7 +393,7 @@ impl Warpgroup {
                 + 1;
             let n = groups[0][first].shape.n;
             matrix.clear();
-            matrix.resize(ROWS * n, 0.0);
+            matrix.resize(ROWS * n, 0);
             for (thread, group) in groups.iter().enumerate() {
                 for (v, sum) in group[first].sums.0.iter().enumerate() {
                     matrix[index(n, thread, v)] = sum.get();

@@ -9,6 +9,7 @@ mod block_scaled;
 mod epilogue_plan;
 mod fixup;
 mod grouped;
+mod i8;
 mod k_major;
 mod launch;
 mod prefetch;
@@ -33,7 +34,7 @@ use cutlet_kernels::gemm::sm90::instances::{
     BF16, BF16_TO_F32, F16, F16_TO_F32, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16,
     SILU_F16,
 };
-use cutlet_kernels::gemm::sm90::{ElementTypes, InOut};
+use cutlet_kernels::gemm::sm90::{AccOf, ElementTypes, InOut, Scaling, Unscaled};
 use cutlet_kernels::gemm::split_k_reduce::{split_k_reduce_bf16, split_k_reduce_f16};
 use cutlet_kernels::gemm::store::PartialOutput;
 use half::{bf16, f16};
@@ -53,6 +54,7 @@ use crate::{Error, MatrixMut, Order, Result};
 pub use epilogue_plan::EpiloguePlan;
 use fixup::FixupCounters;
 use grouped::grouped;
+pub use i8::I8;
 pub use k_major::{E4m3, Tf32};
 use launch::{Prepared, To, Types, Workspace};
 use tma_operand::TmaOperand;
@@ -71,7 +73,10 @@ type Fusing<T, A> = Instance<T, Then<Linear<T>, A>>;
 
 /// An element type of the family's kernels.
 trait Element:
-    TensorMapElement + Operand<Factor = f32> + Output<Acc = f32> + ElementTypes<In = Self, Out = Self>
+    TensorMapElement
+    + Operand<Factor = f32>
+    + Output<Acc = f32>
+    + ElementTypes<In = Self, Out = Self, Scaling = Unscaled>
 {
     /// The kernels that fuse nothing.
     fn plain() -> &'static [Instance<Self>];
@@ -243,10 +248,10 @@ fn plain_kernels<T: Element, D: DeviceData>(
 }
 
 /// An instance, and how it is launched.
-type Selected<T, Epi = Scale> = (&'static Instance<T, Epi>, Candidate);
+type Selected<T, Epi = Scale<AccOf<T>>> = (&'static Instance<T, Epi>, Candidate);
 
 /// The same, with the model's input.
-type SelectedFor<T, Epi = Scale> = (Selected<T, Epi>, CostInput);
+type SelectedFor<T, Epi = Scale<AccOf<T>>> = (Selected<T, Epi>, CostInput);
 
 /// The instance that is estimated to be the fastest. None if there are none.
 fn fastest<T: ElementTypes, Epi>(
@@ -517,7 +522,7 @@ fn to_f32<T: Element>(
 }
 
 /// Plans a C of f32: the partial output, or made of it by a second kernel.
-fn by_partials_in_f32<Ty: Types<In: Operand<Factor = f32>>>(
+fn by_partials_in_f32<Ty: Types<In: Operand<Factor = f32>, Scaling: Scaling<Acc = f32>>>(
     stream: &Stream,
     problem: &Problem<'_, Ty::In, f32>,
     selected: Selected<Ty>,
@@ -538,7 +543,7 @@ fn by_partials_in_f32<Ty: Types<In: Operand<Factor = f32>>>(
 
 /// The plain kernel that is the fastest with partial output, with the model's input. C itself is the partial output if
 /// it is alpha·A·B, or alpha·A·B + C, and threads can write pairs to it.
-fn for_partial_output<Ty: Types<In: Operand<Factor = f32>>>(
+fn for_partial_output<Ty: Types<In: Operand<Factor = f32>, Scaling: Scaling<Acc = f32>>>(
     kernels: &[&'static Instance<Ty>],
     stream: &Stream,
     problem: &Problem<'_, Ty::In, f32>,
@@ -599,7 +604,7 @@ fn by_second_kernel<T: Element, D: Output<Acc = f32>>(
 }
 
 /// The same, by one of these kernels.
-fn by_second_kernel_of<Ty: Types<In: Operand<Factor = f32>>, D: Output<Acc = f32>>(
+fn by_second_kernel_of<Ty: Types<In: Operand<Factor = AccOf<Ty>>>, D: Output<Acc = AccOf<Ty>>>(
     kernels: &[&'static Instance<Ty>],
     stream: &Stream,
     problem: &Problem<'_, Ty::In, D>,
@@ -626,7 +631,7 @@ fn for_second_kernel<Ty: Types<In: Operand>, D: DeviceData>(
 }
 
 /// Plans this plain kernel, and a second kernel.
-fn second_kernel<Ty: Types<In: Operand<Factor = f32>>, D: Output<Acc = f32>>(
+fn second_kernel<Ty: Types<In: Operand<Factor = AccOf<Ty>>>, D: Output<Acc = AccOf<Ty>>>(
     stream: &Stream,
     problem: &Problem<'_, Ty::In, D>,
     selected: Selected<Ty>,
@@ -650,8 +655,8 @@ fn plan_of<T: Operand, D: DeviceData>(
 
 /// Launches a kernel that writes C itself. False if it needs counters for the fixup and the stream has none: then
 /// nothing is launched.
-fn write_c<Ty: Types<In: Operand<Factor = f32>>>(
-    kernel: &Prepared<Ty, Scale>,
+fn write_c<Ty: Types<In: Operand<Factor = AccOf<Ty>>>>(
+    kernel: &Prepared<Ty, Scale<AccOf<Ty>>>,
     stream: &Stream,
     problem: &mut Problem<'_, Ty::In, Ty::Out>,
 ) -> Result<bool> {
@@ -744,11 +749,13 @@ impl<T: Element> Launch<T, f32> for StoreF32<T> {
 
 /// A C of f32 as partial output.
 struct Accumulate<Ty: Types> {
-    prepared: Prepared<Ty, Scale>,
+    prepared: Prepared<Ty, Scale<AccOf<Ty>>>,
     adds: bool,
 }
 
-impl<Ty: Types<In: Operand<Factor = f32>>> Launch<Ty::In, f32> for Accumulate<Ty> {
+impl<Ty: Types<In: Operand<Factor = f32>, Scaling: Scaling<Acc = f32>>> Launch<Ty::In, f32>
+    for Accumulate<Ty>
+{
     fn launch(&self, stream: &Stream, mut problem: Problem<'_, Ty::In, f32>) -> Result<()> {
         let operands = TmaOperand::both(stream, &problem)?;
         let matrices = operands.each_ref().map(TmaOperand::matrix);
@@ -768,9 +775,9 @@ impl<Ty: Types<In: Operand<Factor = f32>>> Launch<Ty::In, f32> for Accumulate<Ty
 }
 
 /// Any C, by a second kernel from partial output in scratch memory.
-struct SecondKernel<Ty: Types>(Prepared<Ty, Scale>);
+struct SecondKernel<Ty: Types>(Prepared<Ty, Scale<AccOf<Ty>>>);
 
-impl<Ty: Types<In: Operand<Factor = f32>>, D: Output<Acc = f32>> Launch<Ty::In, D>
+impl<Ty: Types<In: Operand<Factor = AccOf<Ty>>>, D: Output<Acc = AccOf<Ty>>> Launch<Ty::In, D>
     for SecondKernel<Ty>
 {
     fn launch(&self, stream: &Stream, problem: Problem<'_, Ty::In, D>) -> Result<()> {

@@ -13,6 +13,7 @@ use crate::gemm::operand::Operand;
 use crate::gemm::outer_mode::OuterMode;
 use crate::gemm::precision::Precision;
 use crate::gemm::problem::{BetaKind, Problem};
+use crate::gemm::scales::ScalesKind;
 use crate::{MAX_EXTENT, Order};
 
 /// What the fastest kernel for a GEMM depends on. Two GEMMs with the same key are the same problem to a tuning file.
@@ -70,14 +71,17 @@ impl ProblemKey {
     }
 
     /// The key of a problem of these types of A and B, and of C. None for groups of rows, for rows that indices name, for
-    /// gated products, for those with scales, for those whose batch or k has an outer mode, and for products with k = 0,
+    /// gated products, for those with scales, for those of i8 into floats, for those whose batch or k has an outer mode, and for products with k = 0,
     /// which are not tuned.
     pub(crate) fn of<T: Operand, D: DeviceData>(
         problem: &Problem<'_, T, D>,
         [operands, c]: [ElementType; 2],
     ) -> Option<Self> {
         let (m, n, k) = problem.extents();
-        let is_other = problem.epilogue.gate.is_some() || problem.scales.is_some();
+        let is_scaled = problem.scales.kind() != ScalesKind::None;
+        // A sum of i8 in another type is that in i32, and a second kernel.
+        let is_rounded = operands == ElementType::I8 && c != ElementType::I32;
+        let is_other = problem.epilogue.gate.is_some() || is_scaled || is_rounded;
         if k == 0 || is_other || problem.groups.have_sizes() || !problem.rows.are_own() {
             return None;
         }

@@ -51,8 +51,8 @@ unsafe fn chained<T>(
     (tile_q, tile_k, tile_v, barrier): Storage<T>,
 ) where
     T: Float16 + RegisterElement,
-    First<T>: WgmmaInstruction<A = T, B = T, MajorA = KMajor, MajorB = KMajor>,
-    Second<T>: WgmmaInstruction<A = T, B = T, MajorA = KMajor, MajorB = MnMajor>,
+    First<T>: WgmmaInstruction<A = T, B = T, Acc = f32, MajorA = KMajor, MajorB = KMajor>,
+    Second<T>: WgmmaInstruction<A = T, B = T, Acc = f32, MajorA = KMajor, MajorB = MnMajor>,
 {
     let leads = thread_idx().get() == 0;
     let thread = warpgroup_thread_idx();

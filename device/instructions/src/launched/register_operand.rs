@@ -43,7 +43,7 @@ unsafe fn product<I, L>(
     tile: SharedTile<I::B, L, L::Swizzle>,
     barrier: Mbarrier,
 ) where
-    I: WgmmaInstruction<A: RegisterElement + Default>,
+    I: WgmmaInstruction<A: RegisterElement + Default, Acc = f32>,
     L: TmaLayout,
 {
     let leads = thread_idx().get() == 0;

@@ -9,7 +9,7 @@ use cutlet_device::tile::{
     KMajor, KMajorTile, Major, MnMajor, OperandLayout, OperandTile, SharedTile, SwizzleSpan,
 };
 use cutlet_device::warpgroup::warpgroup_thread_idx;
-use cutlet_device::{SharedMemory, fence_async_shared, sync_threads, thread_idx};
+use cutlet_device::{PartialSum, SharedMemory, fence_async_shared, sync_threads, thread_idx};
 use cutlet_layout_core::{StaticLayout, StaticSwizzle, each};
 use half::{bf16, f16};
 
@@ -63,7 +63,7 @@ where
                 };
                 let (m, n) = (64 * m_atom + at(0), at(1));
                 let expected: i32 = (0..k).map(|k| a(m, k) * b(n, k)).sum();
-                if accumulators.get(v) != expected as f32 {
+                if accumulators.get(v).to_f32() != expected as f32 {
                     wrong.fetch_add(1, Relaxed);
                 }
             });
@@ -117,6 +117,48 @@ fn products_of_every_type_are_right() {
     product!(F8E4M3, F8E5M2, KMajor, KMajor, n 32, k 64, swizzles 64 32);
     product!(F8E5M2, F8E4M3, KMajor, KMajor, n 16, k 32, swizzles 16 32);
     product!(F8E5M2, F8E5M2, KMajor, KMajor, n 8, k 32, swizzles 32 16);
+    product!(i8, i8, KMajor, KMajor, n 64, k 128, swizzles 128 128);
+    product!(i8, i8, KMajor, KMajor, n 16, k 64, swizzles 64 32);
+}
+
+/// The product of elements `a` and `b`, 32 of each, by `instructions` instructions of which all but the first accumulate.
+fn product_of_i8(a: i8, b: i8, instructions: usize) -> i32 {
+    type Mma = Wgmma<8, i8>;
+    type TileA = KMajorTile<i8, 64, 32, 32>;
+    type TileB = KMajorTile<i8, 8, 32, 32>;
+    let seen = AtomicU32::new(0);
+    launch(128, 1, 1, || {
+        let mut shared = SharedMemory::new();
+        let (of_a, of_b) = (TileA::take(&mut shared), TileB::take(&mut shared));
+        fill(of_a, |_, _| a.into());
+        fill(of_b, |_, _| b.into());
+        fence_async_shared();
+        sync_threads();
+        let (of_a, of_b) = (of_a.operand_a().k_step(0), of_b.operand_b().k_step(0));
+        let mut accumulators = Accumulator::<Mma>::new();
+        let group = warpgroup_arrive();
+        for nth in 0..instructions {
+            // SAFETY: the tiles are written, and no thread writes to them again.
+            unsafe { group.mma(&mut accumulators, of_a, of_b, nth > 0) };
+        }
+        group.commit();
+        let accumulators = accumulators.wait();
+        if thread_idx().get() == 0 {
+            seen.store(accumulators.get(0) as u32, Relaxed);
+        }
+    })
+    .unwrap();
+    seen.into_inner() as i32
+}
+
+#[test]
+fn products_of_the_least_i8_are_exact_and_sums_wrap_around() {
+    let least = 32 * 128 * 128;
+    assert_eq!(product_of_i8(-128, -128, 3), 3 * least);
+    assert_eq!(product_of_i8(-128, 127, 2), -2 * 32 * 128 * 127);
+    // f32 does not have this number.
+    assert_eq!(product_of_i8(-127, 127, 1041), -1041 * 32 * 127 * 127);
+    assert_eq!(product_of_i8(-128, -128, 1 << 12), i32::MIN);
 }
 
 #[test]

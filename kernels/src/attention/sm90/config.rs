@@ -32,7 +32,7 @@ pub struct Sm90<T, const FEATURES: usize, const KEYS: usize, const STAGES: usize
 /// A configuration: a [`Sm90`].
 pub trait Config: Copy + 'static {
     /// Elements of all tensors.
-    type Element: Default + Float16 + RegisterElement + StoredAccumulator;
+    type Element: Default + Float16 + RegisterElement + StoredAccumulator<Acc = f32>;
     /// The most features of a head.
     const FEATURES: usize;
     /// Keys of a block of keys.
@@ -41,9 +41,9 @@ pub trait Config: Copy + 'static {
     type Stages: StageCount;
 
     /// Scores = queries · keysᵀ.
-    type Scores: WgmmaInstruction<A = Self::Element, B = Self::Element>;
+    type Scores: WgmmaInstruction<A = Self::Element, B = Self::Element, Acc = f32>;
     /// Output = weights · values.
-    type Output: WgmmaInstruction<A = Self::Element, B = Self::Element>;
+    type Output: WgmmaInstruction<A = Self::Element, B = Self::Element, Acc = f32>;
     /// A consumer's queries, (query, feature). Its output leaves by the same memory.
     type Queries: TmaLayout;
     /// A block's keys, (key, feature).
@@ -76,9 +76,9 @@ pub trait Config: Copy + 'static {
 impl<T, const FEATURES: usize, const KEYS: usize, const STAGES: usize> Config
     for Sm90<T, FEATURES, KEYS, STAGES>
 where
-    T: Default + Float16 + RegisterElement + StoredAccumulator,
-    Wgmma<KEYS, T>: WgmmaInstruction<A = T, B = T>,
-    Wgmma<FEATURES, T, T, KMajor, MnMajor>: WgmmaInstruction<A = T, B = T>,
+    T: Default + Float16 + RegisterElement + StoredAccumulator<Acc = f32>,
+    Wgmma<KEYS, T>: WgmmaInstruction<A = T, B = T, Acc = f32>,
+    Wgmma<FEATURES, T, T, KMajor, MnMajor>: WgmmaInstruction<A = T, B = T, Acc = f32>,
     Features<FEATURES>: StoredFeatures,
 {
     type Element = T;

@@ -3,7 +3,7 @@
 use core::fmt::Debug;
 
 use cutlet_device::{DeviceData, Float, Fma, max_nan};
-use cutlet_layout_core::{AccessWidth, Width};
+use cutlet_layout_core::{AccessWidth, Fragment, FragmentLayout, Width, each};
 use half::{bf16, f16};
 
 use super::{Activation, gelu_exact, silu};
@@ -143,6 +143,54 @@ impl Accumulator for i32 {
             Activation::Relu => self.at_least(0),
             Activation::Gelu | Activation::Silu => self,
         }
+    }
+}
+
+/// A type of accumulators that sums of `S` are converted to, before the epilogue gets them.
+pub trait FromSums<S: Copy>: Copy {
+    /// The accumulator of a sum, rounded to nearest.
+    fn from_sum(sum: S) -> Self;
+
+    /// The accumulators of a thread's sums of several M atoms.
+    fn from_sums<L: FragmentLayout, const ATOMS: usize>(
+        sums: [Fragment<S, L>; ATOMS],
+    ) -> [Fragment<Self, L>; ATOMS];
+}
+
+macro_rules! sums_as_they_are {
+    ($($number:ty),*) => {$(
+        impl FromSums<$number> for $number {
+            #[inline(always)]
+            fn from_sum(sum: $number) -> $number {
+                sum
+            }
+
+            #[inline(always)]
+            fn from_sums<L: FragmentLayout, const ATOMS: usize>(
+                sums: [Fragment<$number, L>; ATOMS],
+            ) -> [Fragment<$number, L>; ATOMS] {
+                sums
+            }
+        }
+    )*};
+}
+sums_as_they_are!(f32, i32);
+
+impl FromSums<i32> for f32 {
+    #[inline(always)]
+    fn from_sum(sum: i32) -> f32 {
+        sum as f32
+    }
+
+    #[inline(always)]
+    fn from_sums<L: FragmentLayout, const ATOMS: usize>(
+        sums: [Fragment<i32, L>; ATOMS],
+    ) -> [Fragment<f32, L>; ATOMS] {
+        let mut accumulators = [Fragment::filled(0.0); ATOMS];
+        for (accumulators, sums) in accumulators.iter_mut().zip(&sums) {
+            each::<L>(|v| accumulators.set(v, Self::from_sum(sums.get(v))));
+        }
+        accumulators
     }
 }
 

@@ -39,12 +39,23 @@ impl<Epi: Epilogue> EpilogueOperands<Epi> {
     /// Reads the operands for a tile of `groups` groups. The thread's value `v` is at `at(v)`.
     #[inline(always)]
     pub(in crate::gemm) fn read(epilogue: Epi, groups: usize, at: impl Fn(usize) -> Coord) -> Self {
+        let of_group = |group: usize| match group < groups {
+            true => epilogue.columns(at(4 * group)[1]),
+            false => Epi::Columns::default(),
+        };
         Self {
             rows: array::from_fn(|row| epilogue.row(at(2 * row)[0])),
-            columns: array::from_fn(|group| match group < groups {
-                true => epilogue.columns(at(4 * group)[1]),
-                false => Epi::Columns::default(),
-            }),
+            columns: match const { size_of::<Epi::Columns>() <= 4 } {
+                true => array::from_fn(of_group),
+                // Of larger operands, the compiler leaves `array::from_fn` as a call.
+                false => {
+                    let mut columns = [Epi::Columns::default(); MOST_GROUPS];
+                    for (group, columns) in columns.iter_mut().enumerate() {
+                        *columns = of_group(group);
+                    }
+                    columns
+                }
+            },
         }
     }
 

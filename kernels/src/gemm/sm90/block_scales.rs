@@ -59,6 +59,8 @@ impl<T: TileShape> StaticLayout for RowsOf<T> {
 }
 
 impl Scaling for BlockScales {
+    type Sum = f32;
+    type Acc = f32;
     type Operands<'a> = BlockScaleOperands<'a>;
     type Ring<S: StageCount, T: TileShape> = VectorRing<f32, RowsOf<T>, S>;
     type Mainloop<C: Config<Scaling = Self>> = PromotingMainloop<C, ScaleFactors<C>>;

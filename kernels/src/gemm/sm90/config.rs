@@ -8,7 +8,7 @@ use cutlet_device::sm90::{StoredAccumulator, Wgmma, WgmmaInstruction};
 use cutlet_device::tile::{Major, OperandLayout, SharedTile, TmaLayout};
 use cutlet_device::tma::TmaBox;
 use cutlet_device::{DeviceData, LaunchBounds, MmaInstruction, SharedStorage};
-use cutlet_layout_core::{E, StaticLayout};
+use cutlet_layout_core::{E, Fragment, StaticLayout};
 
 use super::element_types::ElementTypes;
 use super::epilogue_subtiles::{self, StoreMajor, SubtileBuffer};
@@ -16,7 +16,7 @@ use super::scaling::{ScaleRing, Scaling};
 use crate::gemm::config::{
     ClusterShape, Consumers, EpilogueTile, StageCount, Tile, TileShape, epilogue_n,
 };
-use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
+use crate::gemm::epilogue::{ElementC, Epilogue, EpilogueOperands};
 use crate::gemm::scheduler::WARP_ROWS;
 
 /// The configuration of a kernel of this family, written by name:
@@ -105,7 +105,7 @@ pub trait Config: Copy + 'static {
     /// Elements of A and B.
     type In: DeviceData + Default;
     /// Elements of C.
-    type Out: StoredAccumulator + Default;
+    type Out: StoredAccumulator<Acc = Acc<Self>> + ElementC<Acc = Acc<Self>>;
     /// The scales of A and B.
     type Scaling: Scaling;
     /// Whether A is K-major.
@@ -126,7 +126,13 @@ pub trait Config: Copy + 'static {
     const EPI_N: usize;
 
     /// The instruction of a consumer.
-    type Mma: WgmmaInstruction<A = Self::In, B = Self::In, MajorA = Self::MajorA, MajorB = Self::MajorB>;
+    type Mma: WgmmaInstruction<
+            A = Self::In,
+            B = Self::In,
+            Acc = <Self::Scaling as Scaling>::Sum,
+            MajorA = Self::MajorA,
+            MajorB = Self::MajorB,
+        >;
     /// A stage's tile of A in shared memory.
     type LayoutA: TmaLayout;
     /// A stage's tile of B in shared memory.
@@ -208,8 +214,13 @@ where
     St: StageCount,
     Cl: ClusterShape,
     Co: Consumers,
-    Wgmma<N, T::In, T::In, JA, JB>:
-        WgmmaInstruction<A = T::In, B = T::In, MajorA = JA, MajorB = JB>,
+    Wgmma<N, T::In, T::In, JA, JB>: WgmmaInstruction<
+            A = T::In,
+            B = T::In,
+            Acc = <T::Scaling as Scaling>::Sum,
+            MajorA = JA,
+            MajorB = JB,
+        >,
 {
     type Types = T;
     type In = T::In;
@@ -274,14 +285,14 @@ pub struct Storage<C: Config> {
 
 /// Room for the other block's accumulators, where two blocks have the same tile.
 #[derive(Clone, Copy)]
-pub(super) struct ClusterStorage<C: Config>(DsmemBuffer<Values<C>>);
+pub(super) struct ClusterStorage<C: Config>(DsmemBuffer<Values<C>, Acc<C>>);
 
 impl<C: Config> SharedStorage for ClusterStorage<C> {
     const BYTES: u32 = match C::Cluster::K {
         1 => 0,
-        _ => DsmemBuffer::<Values<C>>::BYTES,
+        _ => DsmemBuffer::<Values<C>, Acc<C>>::BYTES,
     };
-    const ALIGN: u32 = DsmemBuffer::<Values<C>>::ALIGN;
+    const ALIGN: u32 = DsmemBuffer::<Values<C>, Acc<C>>::ALIGN;
 
     #[inline(always)]
     fn at(address: u32) -> Self {
@@ -292,13 +303,15 @@ impl<C: Config> SharedStorage for ClusterStorage<C> {
 impl<C: Config> ClusterStorage<C> {
     /// The buffer. It may be used only where two blocks have the same tile.
     #[inline(always)]
-    pub fn buffer(self) -> DsmemBuffer<Values<C>> {
+    pub fn buffer(self) -> DsmemBuffer<Values<C>, Acc<C>> {
         self.0
     }
 }
 
-/// The type of the accumulators.
-pub type Acc<C> = <<C as Config>::Mma as MmaInstruction>::Acc;
+/// The type of the accumulators that the epilogue gets.
+pub type Acc<C> = <<C as Config>::Scaling as Scaling>::Acc;
+/// A thread's accumulators of one M atom.
+pub(super) type AtomFragment<C> = Fragment<Acc<C>, Values<C>>;
 /// Which of an atom's accumulators are a thread's.
 pub(super) type Values<C> = <<C as Config>::Mma as MmaInstruction>::Values;
 

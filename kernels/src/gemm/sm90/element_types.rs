@@ -2,35 +2,43 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::DeviceData;
 use cutlet_device::sm90::StoredAccumulator;
+use cutlet_device::{DeviceData, ReduceAddElement};
 
 use super::block_scales::BlockScales;
 use super::promotion::Promoted;
 use super::scaling::{Scaling, Unscaled};
+use crate::gemm::epilogue::{Accumulator, ElementC, FromSums};
 
-/// The element types of a kernel: a type that A, B and C have, an [`InOut`], or [`PromotedInOut`] or [`BlockScaled`]
-/// ones.
+/// The element types of a kernel: a type that A, B and C have, or an [`InOut`], [`PromotedInOut`], [`BlockScaled`]
+/// or [`OfI8`].
 pub trait ElementTypes: Copy + 'static {
     /// Elements of A and B.
     type In: DeviceData + Default;
     /// Elements of C.
-    type Out: StoredAccumulator + Default;
+    type Out: StoredAccumulator<Acc = AccOf<Self>> + ElementC<Acc = AccOf<Self>>;
     /// The scales of A and B.
     type Scaling: Scaling;
 }
 
-impl<T: StoredAccumulator + Default> ElementTypes for T {
+impl<T: StoredF32> ElementTypes for T {
     type In = T;
     type Out = T;
     type Scaling = Unscaled;
 }
 
+/// The type of the accumulators that the epilogue gets.
+pub type AccOf<T> = <<T as ElementTypes>::Scaling as Scaling>::Acc;
+
+/// A type of C whose accumulators are of `f32`.
+pub trait StoredF32: StoredAccumulator<Acc = f32> + ElementC<Acc = f32> {}
+impl<T: StoredAccumulator<Acc = f32> + ElementC<Acc = f32>> StoredF32 for T {}
+
 /// Elements `In` of A and B, and `Out` of C.
 #[derive(Clone, Copy, Debug)]
 pub struct InOut<In, Out>(PhantomData<(In, Out)>);
 
-impl<In: DeviceData + Default, Out: StoredAccumulator + Default> ElementTypes for InOut<In, Out> {
+impl<In: DeviceData + Default, Out: StoredF32> ElementTypes for InOut<In, Out> {
     type In = In;
     type Out = Out;
     type Scaling = Unscaled;
@@ -40,9 +48,7 @@ impl<In: DeviceData + Default, Out: StoredAccumulator + Default> ElementTypes fo
 #[derive(Clone, Copy, Debug)]
 pub struct PromotedInOut<In, Out>(PhantomData<(In, Out)>);
 
-impl<In: DeviceData + Default, Out: StoredAccumulator + Default> ElementTypes
-    for PromotedInOut<In, Out>
-{
+impl<In: DeviceData + Default, Out: StoredF32> ElementTypes for PromotedInOut<In, Out> {
     type In = In;
     type Out = Out;
     type Scaling = Promoted;
@@ -52,10 +58,23 @@ impl<In: DeviceData + Default, Out: StoredAccumulator + Default> ElementTypes
 #[derive(Clone, Copy, Debug)]
 pub struct BlockScaled<In, Out>(PhantomData<(In, Out)>);
 
-impl<In: DeviceData + Default, Out: StoredAccumulator + Default> ElementTypes
-    for BlockScaled<In, Out>
-{
+impl<In: DeviceData + Default, Out: StoredF32> ElementTypes for BlockScaled<In, Out> {
     type In = In;
     type Out = Out;
     type Scaling = BlockScales;
+}
+
+/// Elements `i8` of A and B, whose sums are of `i32`, and `Out` of C: `i32`, or a float, whose epilogue gets the sums
+/// as `f32`.
+#[derive(Clone, Copy, Debug)]
+pub struct OfI8<Out>(PhantomData<Out>);
+
+impl<Out> ElementTypes for OfI8<Out>
+where
+    Out: StoredAccumulator + ElementC<Acc = <Out as StoredAccumulator>::Acc>,
+    <Out as StoredAccumulator>::Acc: Accumulator + ReduceAddElement + FromSums<i32>,
+{
+    type In = i8;
+    type Out = Out;
+    type Scaling = Unscaled<i32, <Out as StoredAccumulator>::Acc>;
 }

@@ -21,18 +21,16 @@ use cutlet_device::tile::{
 };
 use cutlet_device::tma::{TensorMap, TmaBox, tma_store_commit, tma_store_wait_read};
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
-use cutlet_device::{
-    Float, GlobalMut, Shared, SharedStorage, fence_async_shared, lane_idx, sync_warp,
-};
+use cutlet_device::{GlobalMut, Shared, SharedStorage, fence_async_shared, lane_idx, sync_warp};
 use cutlet_layout_core::{
     AccessWidth, Coord, E, EngineMut, Fragment, FragmentLayout, Gather, L, Layout, MatrixInner,
     RowMajor, StaticLayout, StaticSwizzle, Tensor, ThreadValue, Tv, WgmmaC, each, tiles,
 };
 
-use super::config::{Acc, Config};
+use super::config::{Acc, AtomFragment, Config};
 use crate::gather::Indices;
-use crate::gemm::config::{AtomFragment, Consumers, TileShape};
-use crate::gemm::epilogue::{self, Epilogue, EpilogueOperands};
+use crate::gemm::config::{Consumers, TileShape};
+use crate::gemm::epilogue::{self, ElementC, Epilogue, EpilogueOperands};
 use crate::gemm::named_rows::NamedRows;
 use crate::gemm::scheduler::{GroupOrigin, WARP_ROWS};
 
@@ -270,7 +268,7 @@ impl<C: Config> EpilogueSubtiles<C> {
     #[inline(always)]
     pub(super) fn apply<Epi: Epilogue<Acc = Acc<C>>>(
         &self,
-        accumulators: &mut AtomFragment<C::Mma>,
+        accumulators: &mut AtomFragment<C>,
         epilogue: Epi,
     ) {
         let places = self
@@ -302,7 +300,7 @@ impl<C: Config> EpilogueSubtiles<C> {
     pub(super) unsafe fn store_by_tma<Epi: Epilogue<Acc = Acc<C>>>(
         &self,
         map: &TensorMap,
-        accumulators: &mut AtomFragment<C::Mma>,
+        accumulators: &mut AtomFragment<C>,
         epilogue: Epi,
         operands: EpilogueOperands<Epi>,
         group: Option<GroupOrigin>,
@@ -409,7 +407,7 @@ impl<C: Config> EpilogueSubtiles<C> {
     pub(super) unsafe fn update<Epi: Epilogue<Acc = Acc<C>>, Eng, I>(
         &self,
         to: &Tensor<Eng, I, C::AtomC>,
-        accumulators: &mut AtomFragment<C::Mma>,
+        accumulators: &mut AtomFragment<C>,
         epilogue: Epi,
     ) where
         Eng: EngineMut<Element = C::Out>,
@@ -448,7 +446,7 @@ impl<C: Config> EpilogueSubtiles<C> {
                     in_shared
                         .partition::<TurnOwners<2>>(thread)
                         .for_each(|v, old| {
-                            let old = Some(old.to_f32());
+                            let old = Some(old.widen());
                             accumulators.set(v, epilogue.apply(accumulators.get(v), old, at(v)));
                         });
                     if turn + 1 < turns {
@@ -477,7 +475,7 @@ impl<C: Config> EpilogueSubtiles<C> {
     /// No other thread may use the rows and the buffer.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub(super) unsafe fn store_unaligned(&self, accumulators: &AtomFragment<C::Mma>, ld: i64) {
+    pub(super) unsafe fn store_unaligned(&self, accumulators: &AtomFragment<C>, ld: i64) {
         let count = const { C::Tile::N / C::EPI_N };
         for first in (0..count).step_by(Self::STAGED) {
             let staged = first..(first + Self::STAGED).min(count);
@@ -525,7 +523,7 @@ impl<C: Config> EpilogueSubtiles<C> {
     pub(super) unsafe fn scatter<Eng: EngineMut<Element = C::Out>>(
         &self,
         to: &Tensor<Eng, Gather<Indices>, C::AtomC>,
-        accumulators: &AtomFragment<C::Mma>,
+        accumulators: &AtomFragment<C>,
     ) {
         // The indices are read once.
         let to = to
@@ -576,7 +574,7 @@ pub trait StoreMajor: Major {
     /// No other thread may use the rows and the buffer.
     unsafe fn store<C: Config<MajorC = Self>>(
         subtiles: &EpilogueSubtiles<C>,
-        accumulators: &AtomFragment<C::Mma>,
+        accumulators: &AtomFragment<C>,
     );
 }
 
@@ -585,7 +583,7 @@ impl StoreMajor for KMajor {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     unsafe fn store<C: Config<MajorC = Self>>(
         subtiles: &EpilogueSubtiles<C>,
-        accumulators: &AtomFragment<C::Mma>,
+        accumulators: &AtomFragment<C>,
     ) {
         let EpilogueSubtiles { rows, thread, .. } = *subtiles;
         let staged = EpilogueSubtiles::<C>::STAGED;
@@ -623,7 +621,7 @@ impl StoreMajor for KMajor {
 
 impl StoreMajor for MnMajor {
     #[inline(always)]
-    unsafe fn store<C: Config<MajorC = Self>>(_: &EpilogueSubtiles<C>, _: &AtomFragment<C::Mma>) {
+    unsafe fn store<C: Config<MajorC = Self>>(_: &EpilogueSubtiles<C>, _: &AtomFragment<C>) {
         unreachable!("TMA stores a column-major C")
     }
 }

@@ -13,7 +13,7 @@ use half::bf16;
 
 use super::block_scales::{BlockScales, ScalesOfB, box_scales};
 use super::config::{Acc, Config};
-use super::element_types::{BlockScaled, ElementTypes};
+use super::element_types::{AccOf, BlockScaled, ElementTypes};
 use super::kernel_traits::KernelTraits;
 use crate::gemm::args::{Args, OutputArgs, SchedulerArgs, TableArgs, TmaArgs, raster, read_once};
 use crate::gemm::config::{ClusterShape, TileShape};
@@ -34,7 +34,7 @@ pub type Arguments<T, Epi> = (
 
 /// A kernel, and its traits in the cluster that it is launched in.
 #[derive(Debug)]
-pub struct Instance<T: ElementTypes, Epi: 'static = Scale> {
+pub struct Instance<T: ElementTypes, Epi: 'static = Scale<AccOf<T>>> {
     /// The kernel. Instances in different clusters may have it in common.
     pub kernel: &'static Kernel<Arguments<T, Epi>>,
     /// Its traits.

@@ -18,13 +18,13 @@ use cutlet_device::{
 };
 
 use super::block_scales::{BlockScaleOperands, BlockScales, ScalesOfB};
-use super::config::{Acc, Config, Storage, Values, streams_tiles};
+use super::config::{Acc, AtomFragment, Config, Storage, Values, streams_tiles};
 use super::epilogue_subtiles::SubtileBuffer;
 use super::loader::ByTma;
 use super::mainloop::m_atom;
 use super::scaling::{ScaleOperands, Scaling};
 use crate::gemm::args::Args;
-use crate::gemm::config::{AtomFragment, ClusterShape, Consumers, TileShape};
+use crate::gemm::config::{ClusterShape, Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
 use crate::gemm::loader::{Loader, StageFiller};
 use crate::gemm::mainloop::{Mainloop, MainloopTile};
@@ -299,7 +299,7 @@ pub(super) fn produce<S: TileScheduler>(
 fn consume<C, S, M, St>(
     scheduler: &S,
     mut mainloop: M,
-    mut reduce: ClusterReduce<Values<C>>,
+    mut reduce: ClusterReduce<Values<C>, Acc<C>>,
     store: St,
     (consumer, thread): (WarpgroupIdx, WarpgroupThread),
 ) where
@@ -406,8 +406,7 @@ fn k_tiles_of_all_lanes<C: Config>(k_tiles: u32) -> u32 {
 }
 
 /// The accumulators of a consumer's thread.
-pub type Atoms<C> =
-    <<C as Config>::Consumers as Consumers>::Atoms<AtomFragment<<C as Config>::Mma>>;
+pub type Atoms<C> = <<C as Config>::Consumers as Consumers>::Atoms<AtomFragment<C>>;
 
 impl<C: Config> Storage<C> {
     /// Prepares the barriers, lets the cluster meet, and claims its slot. A launch begins while the kernel before it

@@ -5,7 +5,8 @@ use cutlet_device::sm90::{Accumulator, WgmmaGroup, warpgroup_arrive, warpgroup_w
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread, warpgroup_sync};
 
 use super::config::{Config, RingA, RingB};
-use crate::gemm::config::{AtomFragment, Consumers};
+use super::kernel::Atoms;
+use crate::gemm::config::Consumers;
 use crate::gemm::mainloop::{Mainloop, MainloopTile};
 
 /// Multiplies k-tiles by `wgmma`.
@@ -107,7 +108,7 @@ pub(super) fn m_atom<C: Config>(consumer: WarpgroupIdx, nth: usize) -> u32 {
 }
 
 impl<C: Config> Mainloop for WgmmaMainloop<C> {
-    type Accumulators = <C::Consumers as Consumers>::Atoms<AtomFragment<C::Mma>>;
+    type Accumulators = Atoms<C>;
 
     #[inline(always)]
     fn takes_next(&mut self, k_tiles: u32) -> bool {
@@ -131,7 +132,7 @@ impl<C: Config> Mainloop for WgmmaMainloop<C> {
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn mma(&mut self, tile: MainloopTile) -> Self::Accumulators {
+    fn mma(&mut self, tile: MainloopTile) -> Atoms<C> {
         let mut accumulators = C::Consumers::accumulators::<C::Mma>();
         self.begin();
         let mut under_way = self.stages.wait();

@@ -1,5 +1,5 @@
-//! Partial output: accumulators written in f32, as partials that another kernel adds, or as a C of f32, where they may
-//! be added to what is there.
+//! Partial output: accumulators written as they are, as partials that another kernel adds, or as a C of their type, where
+//! they may be added to what is there.
 
 use core::marker::PhantomData;
 
@@ -10,15 +10,15 @@ use cutlet_layout_core::{
     ColMajor, FragmentLayout, Layout, RowMajor, StaticLayout, Strided, Tensor, Tv, each, tiles,
 };
 
-use super::config::{Acc, Config};
+use super::config::{Acc, AtomFragment, Config};
 use crate::gemm::args::OutputArgs;
-use crate::gemm::config::{AtomFragment, TileShape};
+use crate::gemm::config::TileShape;
 use crate::gemm::epilogue::Epilogue;
 use cutlet_device::tile::Major;
 
-/// Where partial output is written: where C would be.
+/// Where partial output is written: where C, or the workspace, would be.
 #[inline(always)]
-pub(super) fn partials_of<T: DeviceData>(c: GlobalMut<T>) -> GlobalMut<f32> {
+pub(super) fn partials_of<T: DeviceData, Acc: DeviceData>(c: GlobalMut<T>) -> GlobalMut<Acc> {
     GlobalMut::from_ptr(c.as_ptr().cast())
 }
 
@@ -40,9 +40,9 @@ pub(super) struct Place {
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub(super) unsafe fn write_partials<C: Config>(
-    accumulators: &mut AtomFragment<C::Mma>,
+    accumulators: &mut AtomFragment<C>,
     epilogue: impl Epilogue<Acc = Acc<C>>,
-    to: GlobalMut<f32>,
+    to: GlobalMut<Acc<C>>,
     output: &OutputArgs,
     place: Place,
 ) {
@@ -73,9 +73,9 @@ pub(super) unsafe fn write_partials<C: Config>(
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 fn write_to<C: Config, const ORDER: usize, const WIDTH: usize>(
-    accumulators: &mut AtomFragment<C::Mma>,
+    accumulators: &mut AtomFragment<C>,
     epilogue: impl Epilogue<Acc = Acc<C>>,
-    to: Tensor<ReduceAdd, Strided<ORDER>>,
+    to: Tensor<ReduceAdd<Acc<C>>, Strided<ORDER>>,
     place: Place,
 ) {
     let rows = to

@@ -10,16 +10,20 @@ use cutlet_device::sm90::warpgroup_arrive;
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread, warpgroup_sync};
 use cutlet_layout_core::each;
 
-use super::config::{Config, RingA, RingB, Values};
+use super::config::{Acc, AtomFragment, Config, RingA, RingB, Values};
 use super::kernel::Atoms;
 use super::mainloop::{UnderWay, WgmmaMainloop};
 use super::scaling::{NoRing, Scaling};
-use crate::gemm::config::{AtomFragment, Consumers, StageCount, TileShape};
+use crate::gemm::config::{Consumers, StageCount, TileShape};
+use crate::gemm::epilogue::{Accumulator, FromSums};
 use crate::gemm::mainloop::{Mainloop, MainloopTile};
 
 /// A and B have no scales. Sums are promoted.
 #[derive(Clone, Copy, Debug)]
 pub struct Promoted;
+
+/// What the tensor cores add products in.
+type Sum<C> = <<C as Config>::Scaling as Scaling>::Sum;
 
 /// What the products of a k-tile are multiplied by before they are added to the sums.
 pub trait Factors<C: Config> {
@@ -44,7 +48,7 @@ pub trait Factors<C: Config> {
     ) -> Self::OfAtom;
 
     /// The sum of the thread's value `v`, and its product.
-    fn add(factors: Self::OfAtom, v: usize, product: f32, sum: f32) -> f32;
+    fn add(factors: Self::OfAtom, v: usize, product: Sum<C>, sum: Acc<C>) -> Acc<C>;
 }
 
 /// No factors.
@@ -63,12 +67,14 @@ impl<C: Config> Factors<C> for One {
     fn of_atom(&self, _: (WarpgroupIdx, WarpgroupThread), _: usize, _: StageIdx, (): ()) {}
 
     #[inline(always)]
-    fn add((): (), _: usize, product: f32, sum: f32) -> f32 {
-        sum + product
+    fn add((): (), _: usize, product: Sum<C>, sum: Acc<C>) -> Acc<C> {
+        Accumulator::plus(sum, FromSums::from_sum(product))
     }
 }
 
 impl Scaling for Promoted {
+    type Sum = f32;
+    type Acc = f32;
     type Operands<'a> = ();
     type Ring<S: StageCount, T: TileShape> = NoRing;
     type Mainloop<C: Config<Scaling = Self>> = PromotingMainloop<C, One>;
@@ -133,7 +139,7 @@ impl<C: Config, F: Factors<C>> Mainloop for PromotingMainloop<C, F> {
         let WgmmaMainloop {
             consumer, thread, ..
         } = self.products;
-        let mut sums = C::Consumers::atoms(AtomFragment::<C::Mma>::filled(0.0));
+        let mut sums = C::Consumers::atoms(AtomFragment::<C>::filled(Acc::<C>::ZERO));
         self.products.begin();
         for k_tile in tile.k_tiles {
             let of_tile = self.factors.of_tile(tile.begin, k_tile);

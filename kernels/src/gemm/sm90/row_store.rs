@@ -9,12 +9,12 @@ use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
 use cutlet_device::{GlobalMut, Relaxed, uniform};
 use cutlet_layout_core::{RowMajor, Tensor};
 
-use super::config::{Acc, Config};
+use super::config::{Acc, AtomFragment, Config};
 use super::epilogue_subtiles::{EpilogueSubtiles, SubtileBuffer};
 use super::kernel::{Atoms, Params, StoreRole};
 use super::mainloop::m_atom;
 use crate::gemm::args::Args;
-use crate::gemm::config::{AtomFragment, Consumers};
+use crate::gemm::config::Consumers;
 use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
 use crate::gemm::named_rows::NamedRows;
 use crate::gemm::scheduler::TileScheduler;
@@ -109,7 +109,7 @@ where
     Epi: Epilogue<Acc = Acc<C>>,
     S: TileScheduler,
 {
-    type Accumulators = <C::Consumers as Consumers>::Atoms<AtomFragment<C::Mma>>;
+    type Accumulators = <C::Consumers as Consumers>::Atoms<AtomFragment<C>>;
     type Prepared = ();
 
     #[inline(always)]

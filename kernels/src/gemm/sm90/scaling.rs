@@ -1,18 +1,25 @@
 //! The seam of scales: what a kernel multiplies besides A and B. Scales of a k-tile reach shared memory with it, in a
 //! ring of their own, and choose the mainloop.
 
-use cutlet_device::SharedStorage;
+use core::marker::PhantomData;
+
 use cutlet_device::collective::{Consumer, Filling};
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
+use cutlet_device::{PartialSum, ReduceAddElement, SharedStorage};
 
 use super::config::{Config, RingA, RingB};
 use super::kernel::Atoms;
 use super::mainloop::WgmmaMainloop;
 use crate::gemm::config::{StageCount, TileShape};
+use crate::gemm::epilogue::{Accumulator, FromSums};
 use crate::gemm::mainloop::Mainloop;
 
 /// How A and B are scaled: [`Unscaled`], or by [`BlockScales`](super::BlockScales).
 pub trait Scaling: Copy + 'static {
+    /// What the tensor cores add products in.
+    type Sum: PartialSum;
+    /// What the epilogue gets.
+    type Acc: Accumulator + ReduceAddElement + FromSums<Self::Sum>;
     /// Where a launch has the scales.
     type Operands<'a>: Copy;
     /// The stages' scales in shared memory.
@@ -52,9 +59,9 @@ pub(super) type ScaleRing<C> =
 /// Where a launch has the scales.
 pub(super) type ScaleOperands<'a, C> = <<C as Config>::Scaling as Scaling>::Operands<'a>;
 
-/// A and B have no scales.
+/// A and B have no scales. Sums of `S` become accumulators of `A`.
 #[derive(Clone, Copy, Debug)]
-pub struct Unscaled;
+pub struct Unscaled<S = f32, A = S>(PhantomData<(S, A)>);
 
 /// No memory for scales.
 #[derive(Clone, Copy, Debug)]
@@ -70,9 +77,15 @@ impl SharedStorage for NoRing {
     }
 }
 
-impl Scaling for Unscaled {
+impl<S, A> Scaling for Unscaled<S, A>
+where
+    S: PartialSum,
+    A: Accumulator + ReduceAddElement + FromSums<S>,
+{
+    type Sum = S;
+    type Acc = A;
     type Operands<'a> = ();
-    type Ring<S: StageCount, T: TileShape> = NoRing;
+    type Ring<St: StageCount, T: TileShape> = NoRing;
     type Mainloop<C: Config<Scaling = Self>> = WgmmaMainloop<C>;
 
     #[inline(always)]

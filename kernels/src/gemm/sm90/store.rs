@@ -10,13 +10,13 @@ use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
 use cutlet_device::{GlobalMut, lane_idx, uniform};
 use cutlet_layout_core::{RowMajor, Tensor, tile_origin};
 
-use super::config::{Acc, Config, Values, runs_fixup, writes_partials};
+use super::config::{Acc, AtomFragment, Config, Values, runs_fixup, writes_partials};
 use super::epilogue_subtiles::{AtomRows, EpilogueSubtiles, StoreMajor, SubtileBuffer};
 use super::kernel::{Atoms, Params, StoreRole};
 use super::mainloop::m_atom;
 use super::partial_output::{Place, partials_of, write_partials};
 use crate::gemm::args::Args;
-use crate::gemm::config::{AtomFragment, Consumers, TileShape};
+use crate::gemm::config::{Consumers, TileShape};
 use crate::gemm::epilogue::{Epilogue, EpilogueOperands};
 use crate::gemm::scheduler::{GroupOrigin, TileScheduler, WARP_ROWS};
 use crate::gemm::store::Store;
@@ -52,7 +52,7 @@ pub(super) struct TileStore<'a, C: Config, Epi, S> {
     epilogue: Epi,
     scheduler: S,
     buffer: SubtileBuffer<C>,
-    fixup: Fixup<Values<C>>,
+    fixup: Fixup<Values<C>, Acc<C>>,
     consumer: WarpgroupIdx,
     thread: WarpgroupThread,
     /// Whether C is updated by threads, because old elements are read, or TMA cannot store it.
@@ -106,7 +106,7 @@ where
             epilogue,
             scheduler,
             buffer,
-            fixup: Fixup::new(workspace, arrivals, C::M_ATOMS),
+            fixup: Fixup::new(partials_of(workspace), arrivals, C::M_ATOMS),
             consumer,
             thread,
             updates,
@@ -173,7 +173,7 @@ where
         &self,
         work: WorkTile,
         nth: usize,
-        accumulators: &mut AtomFragment<C::Mma>,
+        accumulators: &mut AtomFragment<C>,
     ) {
         let (row, column) = self.scheduler.begin(work);
         let [tile_rows, _] = C::TILE_IN_UNITS;
@@ -205,7 +205,7 @@ where
         &self,
         work: WorkTile,
         nth: usize,
-        accumulators: &mut AtomFragment<C::Mma>,
+        accumulators: &mut AtomFragment<C>,
     ) -> bool {
         let m_atom = (work.tile, m_atom::<C>(self.consumer, nth));
         // SAFETY: the launcher promises room for the partials of each share of each M atom.
@@ -225,7 +225,7 @@ where
         &self,
         work: WorkTile,
         nth: usize,
-        accumulators: &mut AtomFragment<C::Mma>,
+        accumulators: &mut AtomFragment<C>,
         prepared: (TileOfC<C>, EpilogueOperands<Epi>),
     ) {
         // SAFETY: as promised by the caller.
@@ -252,7 +252,7 @@ where
         &self,
         work: WorkTile,
         nth: usize,
-        accumulators: &mut AtomFragment<C::Mma>,
+        accumulators: &mut AtomFragment<C>,
         (tile, operands): (TileOfC<C>, EpilogueOperands<Epi>),
     ) {
         let group = S::IS_GROUPED.then(|| self.scheduler.origin(work));
@@ -303,7 +303,7 @@ where
     Epi: Epilogue<Acc = Acc<C>>,
     S: TileScheduler,
 {
-    type Accumulators = <C::Consumers as Consumers>::Atoms<AtomFragment<C::Mma>>;
+    type Accumulators = <C::Consumers as Consumers>::Atoms<AtomFragment<C>>;
     /// The tile of C, and the operands of the first M atom.
     type Prepared = (TileOfC<C>, EpilogueOperands<Epi>);
 

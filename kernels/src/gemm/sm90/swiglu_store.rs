@@ -13,11 +13,12 @@ use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
 use cutlet_device::{lane_idx, shfl_xor};
 use cutlet_layout_core::{Fragment, each};
 
-use super::config::{Config, Values};
+use super::config::{AtomFragment, Config, Values};
 use super::epilogue_subtiles::SubtileBuffer;
 use super::kernel::{Atoms, Params, StoreRole};
+use super::scaling::Unscaled;
 use super::store::TileStore;
-use crate::gemm::config::{AtomFragment, Consumers, TileShape};
+use crate::gemm::config::{Consumers, TileShape};
 use crate::gemm::epilogue::{Scale, silu};
 use crate::gemm::scheduler::{HalfColumns, TileScheduler};
 use crate::gemm::store::Store;
@@ -30,7 +31,11 @@ use crate::gemm::store::Store;
 #[derive(Debug)]
 pub struct ToSwiglu<H>(PhantomData<H>);
 
-impl<C: Config, H: Config<Out = C::Out>> StoreRole<C> for ToSwiglu<H> {
+impl<C, H> StoreRole<C> for ToSwiglu<H>
+where
+    C: Config<Scaling = Unscaled>,
+    H: Config<Out = C::Out, Scaling = Unscaled>,
+{
     type Epilogue = Scale;
 
     #[inline(always)]
@@ -59,8 +64,8 @@ struct SwigluStore<'a, C, H: Config, S> {
 
 impl<'a, C, H, S> SwigluStore<'a, C, H, S>
 where
-    C: Config,
-    H: Config<Out = C::Out>,
+    C: Config<Scaling = Unscaled>,
+    H: Config<Out = C::Out, Scaling = Unscaled>,
     S: TileScheduler,
 {
     const CHECK: () = {
@@ -98,7 +103,7 @@ where
     /// The results of an M atom's accumulators.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn results(&self, accumulators: &AtomFragment<C::Mma>) -> AtomFragment<H::Mma> {
+    fn results(&self, accumulators: &AtomFragment<C>) -> AtomFragment<H> {
         let (is_odd, is_upper) = (lane_idx().has_bit(0), lane_idx().has_bit(1));
         let result = |v: usize| {
             let (gate, up) = (accumulators.get(v), accumulators.get(v + 1));
@@ -138,11 +143,11 @@ fn swapped_if(swaps: bool, first: f32, second: f32) -> (f32, f32) {
 
 impl<C, H, S> Store for SwigluStore<'_, C, H, S>
 where
-    C: Config,
-    H: Config<Out = C::Out>,
+    C: Config<Scaling = Unscaled>,
+    H: Config<Out = C::Out, Scaling = Unscaled>,
     S: TileScheduler,
 {
-    type Accumulators = <C::Consumers as Consumers>::Atoms<AtomFragment<C::Mma>>;
+    type Accumulators = <C::Consumers as Consumers>::Atoms<AtomFragment<C>>;
     type Prepared = <TileStore<'static, H, Scale, HalfColumns<S>> as Store>::Prepared;
 
     #[inline(always)]

@@ -33,6 +33,17 @@ pub struct WgmmaShape {
     pub a: WgmmaOperand,
     /// The right operand.
     pub b: WgmmaOperand,
+    /// What the accumulators are.
+    pub sums: WgmmaArithmetic,
+}
+
+/// The arithmetic of an instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WgmmaArithmetic {
+    /// Products and sums of `f32`.
+    F32,
+    /// Sums of `i32`, which wrap around. Elements are whole numbers.
+    I32,
 }
 
 /// Index of accumulator `v` of a thread in the row-major accumulator matrix, which has `n` columns.
@@ -43,17 +54,18 @@ pub(super) fn index(n: usize, thread: usize, v: usize) -> usize {
     row * n + column
 }
 
-/// Computes `sums = A·Bᵀ`, or `sums += A·Bᵀ` if `accumulate`, of rows of k of A and B.
+/// Computes `sums = A·Bᵀ`, or `sums += A·Bᵀ` if `accumulate`, of rows of k of A and B. Sums are the bits of numbers.
 pub(super) fn multiply(
     shape: &WgmmaShape,
     a: &[f32],
     b: &[f32],
     accumulate: bool,
-    sums: &mut [f32],
+    sums: &mut [u32],
 ) {
     let k = K_BYTES / shape.a.element_bytes;
     if !accumulate {
-        sums.fill(0.0);
+        // 0 has the same bits in both types.
+        sums.fill(0);
     }
     let mut columns = vec![0.0; b.len()];
     for (i, value) in b.iter().enumerate() {
@@ -62,27 +74,46 @@ pub(super) fn multiply(
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {
         // SAFETY: the processor has AVX2.
-        unsafe { add_products_avx2(a, &columns, sums, k, shape.n) };
+        unsafe { add_products_avx2(a, &columns, sums, k, shape) };
         return;
     }
-    add_products(a, &columns, sums, k, shape.n);
+    add_products(a, &columns, sums, k, shape);
 }
 
 /// [`add_products`], compiled for AVX2.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn add_products_avx2(a: &[f32], columns: &[f32], sums: &mut [f32], k: usize, n: usize) {
-    add_products(a, columns, sums, k, n);
+fn add_products_avx2(a: &[f32], columns: &[f32], sums: &mut [u32], k: usize, shape: &WgmmaShape) {
+    add_products(a, columns, sums, k, shape);
 }
 
 /// Adds the products of `a` (rows of `k`) and `columns` (`k` rows of `n`) to the sums. Products of the element types
 /// are exact in `f32`.
 #[inline(always)]
-fn add_products(a: &[f32], columns: &[f32], sums: &mut [f32], k: usize, n: usize) {
+fn add_products(a: &[f32], columns: &[f32], sums: &mut [u32], k: usize, shape: &WgmmaShape) {
+    match shape.sums {
+        WgmmaArithmetic::F32 => add_with(a, columns, sums, [k, shape.n], |sum, product| {
+            (f32::from_bits(sum) + product).to_bits()
+        }),
+        WgmmaArithmetic::I32 => add_with(a, columns, sums, [k, shape.n], |sum, product| {
+            sum.wrapping_add_signed(product as i32)
+        }),
+    }
+}
+
+/// [`add_products`], where `add` adds a product to a sum.
+#[inline(always)]
+fn add_with(
+    a: &[f32],
+    columns: &[f32],
+    sums: &mut [u32],
+    [k, n]: [usize; 2],
+    add: impl Fn(u32, f32) -> u32,
+) {
     for (row, sums) in a.chunks_exact(k).zip(sums.chunks_exact_mut(n)) {
         for (a, column) in row.iter().zip(columns.chunks_exact(n)) {
             for (sum, b) in sums.iter_mut().zip(column) {
-                *sum += a * b;
+                *sum = add(*sum, a * b);
             }
         }
     }

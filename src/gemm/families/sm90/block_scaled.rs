@@ -29,6 +29,7 @@ use crate::gemm::choice::decomposition::Named;
 use crate::gemm::partials::{Output, Partials};
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Launch, LaunchPlan, has_code};
+use crate::gemm::scales::Scales;
 use crate::matrix::{pointer, pointer_mut};
 use crate::{Order, Result};
 
@@ -236,7 +237,7 @@ impl BlockScaled {
         target: &Target,
         alpha: f32,
     ) -> Result<()> {
-        let Some(BlockScales { a, b }) = problem.scales else {
+        let Scales::Blocks(BlockScales { a, b }) = problem.scales else {
             unreachable!("the kernels are for problems with scales");
         };
         let operands = TmaOperand::both(stream, problem)?;

@@ -4,9 +4,10 @@ use cutlet_device::DeviceData;
 use cutlet_device::fp8::F8E4M3;
 use cutlet_host::{Device, Stream};
 use cutlet_kernels::PTX;
-use cutlet_kernels::gemm::epilogue::Scale;
+use cutlet_kernels::gemm::epilogue::{Accumulator, Scale};
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::k_major_instances::{E4M3, E4M3_FAST, TF32};
+use cutlet_kernels::gemm::sm90::{AccOf, Scaling};
 use half::{bf16, f16};
 
 use super::fixup::FixupCounters;
@@ -60,7 +61,7 @@ macro_rules! e4m3 {
                 kernel: Option<&str>,
             ) -> Result<Option<LaunchPlan<F8E4M3, $c>>> {
                 let named = Named::of(kernel);
-                if problem.scales.is_some() {
+                if problem.scales.are_of_blocks() {
                     return block_scaled::$with_scales(stream, problem, named);
                 }
                 let promoted = $plan(E4M3, stream, problem, named)?;
@@ -114,7 +115,7 @@ impl Family<f32, f32> for Tf32 {
 }
 
 /// Refuses a device that cannot run the kernels, and a build without them.
-fn built_for(device: &Device) -> Result<()> {
+pub(super) fn built_for(device: &Device) -> Result<()> {
     if E4M3.is_empty() {
         return Err(Error::NotBuilt {
             operation: "gemm",
@@ -138,7 +139,10 @@ fn of_e4m3(query: KernelQuery) -> Vec<&'static str> {
 }
 
 /// The names of these kernels, if they do what the query asks for: single products, with nothing fused.
-fn of_query<Ty: Types>(all: &'static [Instance<Ty>], query: KernelQuery) -> Vec<&'static str> {
+pub(super) fn of_query<Ty: Types, Epi>(
+    all: &'static [Instance<Ty, Epi>],
+    query: KernelQuery,
+) -> Vec<&'static str> {
     match (query.fused, query.of_batches, query.indexed) {
         (Fused::Nothing, false, IndexedOperand::None) => {
             names(of_orders(all, query.backend, K_MAJOR, None))
@@ -162,12 +166,12 @@ fn faster<T: Operand, D: DeviceData>(
 }
 
 /// These kernels, if the problem is theirs. With a name, only the kernel of this name.
-fn kernels<Ty: Types<In: Operand>, D: DeviceData>(
-    all: &'static [Instance<Ty>],
+pub(super) fn kernels<Ty: Types<In: Operand>, D: DeviceData, Epi>(
+    all: &'static [Instance<Ty, Epi>],
     stream: &Stream,
     problem: &Problem<'_, Ty::In, D>,
     named: Named<'_>,
-) -> Vec<&'static Instance<Ty>> {
+) -> Vec<&'static Instance<Ty, Epi>> {
     let is_one = problem.groups.are_one() && problem.outer_k.count == 1;
     match is_one && problem.rows.are_own() && problem.epilogue.gate.is_none() {
         true => of_orders(all, stream.device().backend(), K_MAJOR, named.kernel),
@@ -176,7 +180,9 @@ fn kernels<Ty: Types<In: Operand>, D: DeviceData>(
 }
 
 /// Plans a C of the type that the kernels store.
-fn to_own_type<Ty: Types<In: Operand<Factor = f32>, Out: Output<Acc = f32>>>(
+pub(super) fn to_own_type<
+    Ty: Types<In: Operand<Factor = AccOf<Ty>>, Out: Output<Acc = AccOf<Ty>>>,
+>(
     all: &'static [Instance<Ty>],
     stream: &Stream,
     problem: &Problem<'_, Ty::In, Ty::Out>,
@@ -186,7 +192,7 @@ fn to_own_type<Ty: Types<In: Operand<Factor = f32>, Out: Output<Acc = f32>>>(
     if !problem.epilogue.are_none() {
         return by_second_kernel_of(&kernels, stream, problem, named);
     }
-    let overwrites = problem.beta == 0.0 && tma_stores(&problem.c);
+    let overwrites = problem.beta == AccOf::<Ty>::ZERO && tma_stores(&problem.c);
     let mut direct = kernels.clone();
     direct.retain(|instance| overwrites || !instance.traits.overwrites_only);
     let input = CostInput {
@@ -205,7 +211,7 @@ fn to_own_type<Ty: Types<In: Operand<Factor = f32>, Out: Output<Acc = f32>>>(
 }
 
 /// Plans a C of f32: it may be the partial output of kernels that store another type.
-fn to_f32<Ty: Types<In: Operand<Factor = f32>>>(
+fn to_f32<Ty: Types<In: Operand<Factor = f32>, Scaling: Scaling<Acc = f32>>>(
     all: &'static [Instance<Ty>],
     stream: &Stream,
     problem: &Problem<'_, Ty::In, f32>,
@@ -223,7 +229,7 @@ fn to_f32<Ty: Types<In: Operand<Factor = f32>>>(
 }
 
 /// Plans a C of another type than the kernels store.
-fn to_other_type<Ty: Types<In: Operand<Factor = f32>>, D: Output<Acc = f32>>(
+fn to_other_type<Ty: Types<In: Operand<Factor = AccOf<Ty>>>, D: Output<Acc = AccOf<Ty>>>(
     all: &'static [Instance<Ty>],
     stream: &Stream,
     problem: &Problem<'_, Ty::In, D>,
@@ -235,13 +241,13 @@ fn to_other_type<Ty: Types<In: Operand<Factor = f32>>, D: Output<Acc = f32>>(
 
 /// C of the type that the kernel stores.
 struct ToOwnType<Ty: Types> {
-    prepared: Prepared<Ty, Scale>,
+    prepared: Prepared<Ty, Scale<AccOf<Ty>>>,
     /// The kernels that it was chosen from.
     all: &'static [Instance<Ty>],
 }
 
-impl<Ty: Types<In: Operand<Factor = f32>, Out: Output<Acc = f32>>> Launch<Ty::In, Ty::Out>
-    for ToOwnType<Ty>
+impl<Ty: Types<In: Operand<Factor = AccOf<Ty>>, Out: Output<Acc = AccOf<Ty>>>>
+    Launch<Ty::In, Ty::Out> for ToOwnType<Ty>
 {
     fn launch(&self, stream: &Stream, mut problem: Problem<'_, Ty::In, Ty::Out>) -> Result<()> {
         let kernel = &self.prepared;

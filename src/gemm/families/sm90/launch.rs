@@ -11,9 +11,9 @@ use cutlet_kernels::gemm::args::{
 };
 use cutlet_kernels::gemm::epilogue::{Epilogue, EpilogueOperands, Scale};
 use cutlet_kernels::gemm::scheduler::GroupArgs;
-use cutlet_kernels::gemm::sm90::ElementTypes;
 use cutlet_kernels::gemm::sm90::instance::{Arguments, Instance};
 use cutlet_kernels::gemm::sm90::kernel_traits::KernelTraits;
+use cutlet_kernels::gemm::sm90::{AccOf, ElementTypes};
 use cutlet_kernels::gemm::store::PartialOutput;
 
 use super::fixup::FixupCounters;
@@ -121,18 +121,18 @@ struct Encoded {
 }
 
 /// Where a launch writes.
-pub enum To<'a, 'c, T: DeviceData> {
+pub enum To<'a, 'c, T: DeviceData, Acc: DeviceData> {
     /// To C.
     C(&'a mut MatrixMut<'c, T>),
-    /// To row-major matrices of f32 that contain C's rows and columns, one below the other, one for each split.
+    /// To row-major matrices of accumulators that contain C's rows and columns, one below the other, one for each split.
     Partial {
-        elements: ViewMut<'a, f32>,
+        elements: ViewMut<'a, Acc>,
         output: PartialOutput,
         extent: [usize; 2],
     },
 }
 
-impl<T: DeviceData> To<'_, '_, T> {
+impl<T: DeviceData, Acc: DeviceData> To<'_, '_, T, Acc> {
     fn address(&self) -> u64 {
         match self {
             To::C(c) => c.view.address(),
@@ -187,7 +187,7 @@ impl<T: Types, Epi: Epilogue> Prepared<T, Epi> {
         &self,
         stream: &Stream,
         operands: [Matrix<'_, T::In>; 2],
-        to: To<'_, '_, T::Out>,
+        to: To<'_, '_, T::Out, AccOf<T>>,
         epilogue: Epi,
         workspace: Workspace,
     ) -> Result<()> {
@@ -213,7 +213,7 @@ impl<T: Types, Epi: Epilogue> Prepared<T, Epi> {
     fn encoded(
         &self,
         operands: [Matrix<'_, T::In>; 2],
-        to: To<'_, '_, T::Out>,
+        to: To<'_, '_, T::Out, AccOf<T>>,
         epilogue: &Epi,
     ) -> Result<Encoded> {
         let [a, b] = operands.map(|operand| operand.view.address());
@@ -233,7 +233,7 @@ impl<T: Types, Epi: Epilogue> Prepared<T, Epi> {
     fn encode(
         &self,
         [a, b]: [Matrix<'_, T::In>; 2],
-        to: To<'_, '_, T::Out>,
+        to: To<'_, '_, T::Out, AccOf<T>>,
         epilogue: &Epi,
     ) -> Result<Encoded> {
         let (instance, input) = (self.candidate.instance, &self.input);
@@ -359,7 +359,7 @@ impl<T: Types, Epi: Epilogue> Prepared<T, Epi> {
         counters: &FixupCounters,
     ) -> Result<()> {
         let [rows, columns] = self.candidate.instance.tile.map(|extent| extent as usize);
-        let partials = stream.scratch::<f32>(self.candidate.shares() * rows * columns)?;
+        let partials = stream.scratch::<AccOf<T>>(self.candidate.shares() * rows * columns)?;
         let workspace = Workspace {
             partials: partials.view().address(),
             arrivals: counters.arrivals(),
@@ -368,13 +368,13 @@ impl<T: Types, Epi: Epilogue> Prepared<T, Epi> {
     }
 }
 
-impl<T: Types> Prepared<T, Scale> {
+impl<T: Types> Prepared<T, Scale<AccOf<T>>> {
     /// Writes partial output to scratch memory, for a second kernel.
     pub fn launch_for_partials<'s>(
         &self,
         stream: &'s Stream,
         operands: [Matrix<'_, T::In>; 2],
-    ) -> Result<Partials<'s, f32>> {
+    ) -> Result<Partials<'s, AccOf<T>>> {
         let Candidate {
             instance, splits, ..
         } = self.candidate;

@@ -1,0 +1,166 @@
+//! Scales of rows and columns.
+
+use cutlet_device::{DeviceData, Global};
+use cutlet_layout_core::Coord;
+
+use super::{Epilogue, Pair};
+
+/// `x · alpha · of_rows[row] · of_columns[column]`: the product of A, whose rows have scales, and of B, whose columns
+/// have scales.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct OuterScales {
+    of_rows: Global<f32>,
+    of_columns: Global<f32>,
+    /// How many rows and columns have a scale of their own.
+    own: [i32; 2],
+    /// Not 0 if all rows, or all columns, have the first scale.
+    common: [u32; 2],
+    alpha: f32,
+    padding: u32,
+}
+
+impl OuterScales {
+    /// The factor alone.
+    pub const fn one(alpha: f32) -> Self {
+        let nowhere = Global::from_ptr(core::ptr::null());
+        Self {
+            of_rows: nowhere,
+            of_columns: nowhere,
+            own: [0; 2],
+            common: [0; 2],
+            alpha,
+            padding: 0,
+        }
+    }
+
+    /// The scales of a C of `extent` = (rows, columns), with a factor of all elements. `is_one` says of the rows and of
+    /// the columns whether a single scale is that of all.
+    ///
+    /// # Safety
+    /// The scales must exist while a kernel with the epilogue runs. Only earlier kernels may write them. (They may
+    /// still run when this one begins.) If [`columns`](Epilogue::columns) is called and columns have scales of their
+    /// own, their number must be even and the first one aligned to two.
+    pub const unsafe fn new(
+        alpha: f32,
+        [of_rows, of_columns]: [Global<f32>; 2],
+        [rows, columns]: Coord,
+        is_one: [bool; 2],
+    ) -> Self {
+        Self {
+            of_rows,
+            of_columns,
+            own: [
+                if is_one[0] { 0 } else { rows },
+                if is_one[1] { 0 } else { columns },
+            ],
+            common: [is_one[0] as u32, is_one[1] as u32],
+            alpha,
+            padding: 0,
+        }
+    }
+}
+
+impl Epilogue for OuterScales {
+    type Acc = f32;
+    /// All factors but those of columns.
+    type Row = f32;
+    type Columns = [f32; 2];
+
+    #[inline(always)]
+    fn row(&self, row: i32) -> f32 {
+        let mut factor = self.alpha;
+        if row < self.own[0] {
+            factor *= scale(self.of_rows, row);
+        }
+        if self.common[0] != 0 {
+            factor *= scale(self.of_rows, 0);
+        }
+        if self.common[1] != 0 {
+            factor *= scale(self.of_columns, 0);
+        }
+        factor
+    }
+
+    #[inline(always)]
+    fn columns(&self, first: i32) -> [f32; 2] {
+        if first >= self.own[1] {
+            return [1.0; 2];
+        }
+        // SAFETY: the number of scales is even, so that the second one exists too.
+        unsafe { self.of_columns.load_vec(first.into()) }
+    }
+
+    #[inline(always)]
+    fn apply(&self, acc: f32, _: Option<f32>, [row, column]: Coord) -> f32 {
+        let of_column = match column < self.own[1] {
+            true => scale(self.of_columns, column),
+            false => 1.0,
+        };
+        acc * self.row(row) * of_column
+    }
+
+    #[inline(always)]
+    fn apply_pairs<const N: usize>(
+        &self,
+        accs: &mut [[f32; 2]; N],
+        pair: impl Fn(usize) -> Pair<f32, [f32; 2]>,
+    ) {
+        for (nth, accs) in accs.iter_mut().enumerate() {
+            let Pair { row, columns, .. } = pair(nth);
+            *accs = [accs[0] * row * columns[0], accs[1] * row * columns[1]];
+        }
+    }
+}
+
+/// The scale number `index`.
+#[inline(always)]
+fn scale(scales: Global<f32>, index: i32) -> f32 {
+    // SAFETY: the caller of `new` promised the scale. It may be written after this kernel began, so it must not be read
+    // through the read-only cache.
+    let [scale] = unsafe { scales.load_vec(index.into()) };
+    scale
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Scales of columns, aligned to pairs.
+    #[repr(align(8))]
+    struct Aligned([f32; 4]);
+
+    #[test]
+    fn pairs_and_single_values_have_the_same_scales() {
+        let rows = [0.5, 3.0];
+        let columns = Aligned([1.0, -2.0, 4.0, 0.25]);
+        let all = [rows.as_ptr(), columns.0.as_ptr()].map(Global::from_ptr);
+        for (is_one, expected) in [
+            ([false, false], [3.0 * 4.0, 3.0 * 0.25]),
+            ([true, false], [0.5 * 4.0, 0.5 * 0.25]),
+            ([false, true], [3.0, 3.0]),
+        ] {
+            // SAFETY: the arrays outlive the calls and have the extents.
+            let scales = unsafe { OuterScales::new(2.0, all, [2, 4], is_one) };
+            let mut pairs = [[10.0, 100.0]];
+            scales.apply_pairs(&mut pairs, |_| Pair {
+                at: [1, 2],
+                row: scales.row(1),
+                columns: scales.columns(2),
+            });
+            let single = [
+                scales.apply(10.0, None, [1, 2]),
+                scales.apply(100.0, None, [1, 3]),
+            ];
+            assert_eq!(pairs[0], single);
+            assert_eq!(single, [20.0 * expected[0], 200.0 * expected[1]]);
+        }
+    }
+
+    #[test]
+    fn a_factor_needs_no_scales() {
+        let factor = OuterScales::one(3.0);
+        assert_eq!(factor.apply(5.0, None, [7, 9]), 15.0);
+        assert_eq!((factor.row(7), factor.columns(8)), (3.0, [1.0; 2]));
+    }
+}

@@ -1,0 +1,91 @@
+//! The scales of A and B: of blocks, or of rows and columns.
+
+use std::fmt;
+use std::ops::Range;
+
+use cutlet_host::Stream;
+
+use super::block_scales::BlockScales;
+use super::outer_scales::OuterScales;
+use crate::Result;
+
+/// The scales that A and B have.
+#[derive(Clone, Copy, Debug)]
+pub enum Scales<'a> {
+    /// None.
+    None,
+    /// Of blocks.
+    Blocks(BlockScales<'a>),
+    /// Of A's rows and B's columns.
+    Outer(OuterScales<'a>),
+}
+
+/// Which scales there are: what a plan depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ScalesKind {
+    None,
+    Blocks,
+    Outer,
+}
+
+impl Scales<'_> {
+    /// Which they are.
+    pub fn kind(&self) -> ScalesKind {
+        match self {
+            Scales::None => ScalesKind::None,
+            Scales::Blocks(_) => ScalesKind::Blocks,
+            Scales::Outer(_) => ScalesKind::Outer,
+        }
+    }
+
+    /// Whether blocks have scales.
+    pub fn are_of_blocks(&self) -> bool {
+        self.kind() == ScalesKind::Blocks
+    }
+
+    /// Whether threads may read the scales of columns in pairs of neighbours.
+    pub fn are_in_pairs(&self) -> bool {
+        match self {
+            Scales::Outer(scales) => scales.are_in_pairs(),
+            Scales::None | Scales::Blocks(_) => true,
+        }
+    }
+
+    /// Refuses scales of other extents than those of a product, in memory of C's addresses, or that work in the stream
+    /// may not use.
+    pub fn check(&self, stream: &Stream, extents: [usize; 3], c: Range<u64>) -> Result<()> {
+        let [m, n, _] = extents;
+        match self {
+            Scales::None => Ok(()),
+            Scales::Blocks(scales) => scales.check(stream, extents, c),
+            Scales::Outer(scales) => scales.check(stream, [m, n], c),
+        }
+    }
+
+    /// Those of the transposed product. Blocks have none: their product is not transposed.
+    pub fn transposed(self) -> Self {
+        match self {
+            Scales::Outer(scales) => Scales::Outer(scales.transposed()),
+            Scales::None | Scales::Blocks(_) => self,
+        }
+    }
+
+    /// Says that work in the stream, which is about to be enqueued, uses the scales.
+    pub fn use_in(&self, stream: &Stream) -> Result<()> {
+        match self {
+            Scales::None => Ok(()),
+            Scales::Blocks(scales) => scales.use_in(stream),
+            Scales::Outer(scales) => scales.use_in(stream),
+        }
+    }
+}
+
+impl fmt::Display for ScalesKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            ScalesKind::None => "no scales",
+            ScalesKind::Blocks => "scales of blocks",
+            ScalesKind::Outer => "scales of rows and columns",
+        })
+    }
+}
