@@ -1,5 +1,6 @@
 //! `cutlet bench`: cutlet against the best that NVIDIA's libraries do, checked and timed row by row.
 
+mod attention;
 mod cells;
 mod compare;
 mod contract;
@@ -57,6 +58,7 @@ enum What {
     /// against a copy of as many contiguous bytes.
     Movement(RunArgs),
     Moe(moe::MoeArgs),
+    Attention(attention::AttentionArgs),
     /// Contractions in einsum's notation, against cuBLASLt's product of packed matrices with as many elements.
     Contract(RunArgs),
     /// GEMM, gather, movement and contractions.
@@ -153,6 +155,7 @@ impl BenchArgs {
             | What::Contract(args)
             | What::All(args) => &args.output,
             What::Moe(args) => &args.output,
+            What::Attention(args) => &args.output,
             What::Compare(args) => &args.output,
             What::Report(args) => &args.output,
         }
@@ -194,6 +197,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         What::Gather(args) => measure(args, Families::Gather)?,
         What::Movement(args) => measure(args, Families::Movement)?,
         What::Moe(args) => moe::run(args)?,
+        What::Attention(args) => attention::run(args)?,
         What::Contract(args) => measure(args, Families::Contract)?,
         What::All(args) => measure(args, Families::All)?,
         What::Compare(args) => compare(args)?,

@@ -172,6 +172,10 @@ fn the_other_commands_have_documented_results() {
     assert_result(&moe, "`cutlet bench moe`", &["device", "layers"]);
     assert_eq!(moe["layers"][0]["check"]["right"], true);
 
+    let attention = result("bench attention --backend cpu --tokens 70 --features 64 --rounds 5");
+    assert_result(&attention, "`cutlet bench attention`", &["device", "rows"]);
+    assert_eq!(attention["rows"][1]["check"]["right"], true);
+
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("json.tuning");
     // That of an earlier run may be of other kernels, and would be added to.
     let _ = std::fs::remove_file(&file);

@@ -7,6 +7,7 @@ a line is printed: the problem's number, the way, and its microseconds or why th
 import sys
 
 import torch
+import torch.nn.attention
 
 RUNS = 8
 
@@ -119,6 +120,27 @@ def mixture_of_experts(*extents):
     return {"_grouped_mm, sum": sum_of_copies, "_grouped_mm, index_add": index_add}
 
 
+def attention(*extents):
+    """The ways to compute attention."""
+    sequences, tokens, heads, heads_of_keys, features, causal = map(int, extents)
+
+    def of_heads(heads):
+        return torch.randn(sequences, tokens, heads, features, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
+
+    q, k, v = of_heads(heads), of_heads(heads_of_keys), of_heads(heads_of_keys)
+    options = {"is_causal": bool(causal), "enable_gqa": heads != heads_of_keys}
+    backends = torch.nn.attention.SDPBackend
+
+    def by(backend):
+        def run():
+            with torch.nn.attention.sdpa_kernel(backend):
+                return torch.nn.functional.scaled_dot_product_attention(q, k, v, **options)
+
+        return run
+
+    return {"cuDNN": by(backends.CUDNN_ATTENTION), "FlashAttention": by(backends.FLASH_ATTENTION)}
+
+
 def main():
     problems = sys.stdin.read().splitlines()
     print(f"PyTorch {torch.__version__}, {torch.cuda.get_device_name()}", flush=True)
@@ -126,7 +148,7 @@ def main():
         operation, rounds, *extents = problem.split()
         runs = {}
         try:
-            makers = {"moe": mixture_of_experts, "einsum": contraction}
+            makers = {"moe": mixture_of_experts, "einsum": contraction, "attention": attention}
             make = makers.get(operation, lambda *it: moved_rows(operation, *it))
             runs = make(*extents)
         except Exception as error:

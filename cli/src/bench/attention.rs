@@ -1,0 +1,204 @@
+//! `cutlet bench attention`: attention in bf16, checked against loops, beside PyTorch's where a Python has it.
+
+mod heads;
+
+use std::process::ExitCode;
+
+use clap::Args;
+use serde::Serialize;
+
+use self::heads::{Check, Heads, Shape};
+use super::error::Result;
+use super::pytorch::{Compared, PyTorch};
+use crate::backend::{Backend, RanOn, no_figures};
+use crate::measure::setting::Setting;
+use crate::measure::statistics::Spread;
+use crate::measure::timer::Timer;
+use crate::output::Output;
+use crate::progress::ProgressArgs;
+use crate::timed::extent;
+use crate::units;
+
+/// Features of all heads of a token.
+const WIDTH: usize = 2048;
+/// Tokens of all sequences on a GPU, or those of one sequence if it has more.
+const TOKENS: usize = 16_384;
+
+/// Attention in bf16, full and causal, beside PyTorch's by cuDNN and by FlashAttention.
+///
+/// On a GPU, heads have 2048 features together, and sequences 16,384 tokens. On the CPU, there is one head.
+#[derive(Args, Debug)]
+pub struct AttentionArgs {
+    /// Tokens of a sequence, separated by commas. By default, 1024, 4096 and 16384 on a GPU, 200 on the CPU.
+    #[arg(long, value_delimiter = ',', value_parser = extent)]
+    tokens: Vec<usize>,
+    /// Features of a head, separated by commas, of up to 256 each.
+    #[arg(long, value_delimiter = ',', value_parser = extent, default_values_t = [64, 128, 256])]
+    features: Vec<usize>,
+    /// Heads of queries for each head of keys and values.
+    #[arg(long, value_parser = extent, default_value_t = 1)]
+    group: usize,
+    /// Rounds of each time.
+    #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(5..=1000))]
+    rounds: u32,
+    /// The device.
+    #[arg(long, value_enum, default_value_t)]
+    backend: Backend,
+    /// Seed of the random inputs.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    #[command(flatten)]
+    pub output: Output,
+    #[command(flatten)]
+    progress: ProgressArgs,
+}
+
+/// The result of the command.
+#[derive(Serialize)]
+struct Report {
+    device: RanOn,
+    rows: Vec<RowReport>,
+    pytorch: Option<PyTorch>,
+}
+
+/// What was found out about a shape.
+#[derive(Serialize)]
+struct RowReport {
+    #[serde(flatten)]
+    shape: Shape,
+    microseconds: f64,
+    /// Operations of the visible products over that time.
+    tflops: f64,
+    check: Check,
+}
+
+/// Runs the command.
+pub fn run(args: &AttentionArgs) -> Result<ExitCode> {
+    let device = args.backend.device()?;
+    let output = &args.output;
+    let setting = Setting {
+        progress: args.progress.beside(output),
+        ..Setting::new(&device, args.seed)?
+    };
+    let mut timer = Timer::new(&setting)?;
+    let shapes = shapes(args, setting.on_gpu());
+    output.say(device.describe())?;
+    if let Some(warning) = no_figures(&device) {
+        output.say(warning)?;
+    }
+    setting.progress.begin("", shapes.len());
+    let mut rows = Vec::new();
+    for &shape in &shapes {
+        rows.push(row(args, &setting, &mut timer, shape)?);
+    }
+    let pytorch = setting.on_gpu().then(|| {
+        setting.progress.wait("PyTorch");
+        PyTorch::of(&for_pytorch(&rows, args.rounds))
+    });
+    setting.progress.end();
+    if let Some(pytorch) = &pytorch {
+        output.say(format!("\n{pytorch}"))?;
+    }
+    let all_right = rows.iter().all(|row| row.check.right);
+    output.answer(&Report {
+        device: RanOn::new(&device),
+        rows,
+        pytorch,
+    })?;
+    if !all_right {
+        output.error("an output is wrong: its check says by how much");
+        return Ok(ExitCode::FAILURE);
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Times and checks a shape.
+fn row(
+    args: &AttentionArgs,
+    setting: &Setting,
+    timer: &mut Timer,
+    shape: Shape,
+) -> Result<RowReport> {
+    let progress = &setting.progress;
+    progress.now(&shape.to_string());
+    progress.step("inputs");
+    let mut heads = Heads::new(shape, setting)?;
+    progress.step("timing");
+    let time = time(timer, setting, args.rounds, &mut heads)?;
+    let per_second = shape.operations() / time.median * 1e6;
+    progress.step("checking");
+    let check = heads.check(&setting.stream)?;
+    let line = format!(
+        "{:>10.1} us  {}  {shape}: {check}",
+        time.median,
+        units::speed(per_second, "FLOP/s")
+    );
+    progress.above(|| args.output.say(line))?;
+    progress.advance(1);
+    Ok(RowReport {
+        shape,
+        microseconds: time.median,
+        tflops: per_second / 1e12,
+        check,
+    })
+}
+
+/// The shapes as PyTorch is asked to compute them.
+fn for_pytorch(rows: &[RowReport], rounds: u32) -> Vec<Compared> {
+    let compared = rows.iter().map(|row| Compared {
+        id: row.shape.to_string(),
+        problem: row.shape.for_pytorch(rounds),
+        ours: Some(row.microseconds),
+    });
+    compared.collect()
+}
+
+/// The shapes that are measured.
+fn shapes(args: &AttentionArgs, on_gpu: bool) -> Vec<Shape> {
+    let by_default: &[usize] = if on_gpu {
+        &[1024, 4096, 16_384]
+    } else {
+        &[200]
+    };
+    let tokens = match args.tokens.as_slice() {
+        [] => by_default,
+        tokens => tokens,
+    };
+    let of_features = |&features: &usize| {
+        let heads = if on_gpu { (WIDTH / features).max(1) } else { 1 };
+        let heads = heads.next_multiple_of(args.group);
+        let of_tokens = move |&tokens: &usize| {
+            let sequences = if on_gpu { (TOKENS / tokens).max(1) } else { 1 };
+            [false, true].map(|causal| Shape {
+                sequences,
+                tokens,
+                heads,
+                heads_of_keys: heads / args.group,
+                features,
+                causal,
+            })
+        };
+        tokens.iter().flat_map(of_tokens)
+    };
+    args.features.iter().flat_map(of_features).collect()
+}
+
+/// Runs of a graph, so that its launch does not decide.
+const GRAPH_RUNS: usize = 8;
+
+/// Microseconds of a call, in a graph on a GPU.
+fn time(timer: &mut Timer, setting: &Setting, rounds: u32, heads: &mut Heads) -> Result<Spread> {
+    let rounds = rounds as usize;
+    if !setting.on_gpu() {
+        return Ok(timer.time(rounds, |stream| heads.enqueue(stream))?);
+    }
+    // The kernel is loaded before the capture.
+    heads.enqueue(&setting.stream)?;
+    let graph = setting
+        .stream
+        .device()
+        .capture(|stream| (0..GRAPH_RUNS).try_for_each(|_| heads.enqueue(stream)))?;
+    // SAFETY: the tensors live until the last launch was waited for.
+    let times = timer.time(rounds, |stream| Ok(unsafe { graph.launch(stream) }?))?;
+    Ok(times.over(GRAPH_RUNS as f64))
+}

@@ -1,0 +1,222 @@
+//! The tensors of a shape on a device, the call, and its check.
+
+use std::fmt;
+
+use cutlet::{Attention, DeviceTensor, Stream};
+use half::bf16;
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::measure::error::Result;
+use crate::measure::random::random;
+use crate::measure::setting::Setting;
+
+/// The extents of a call, of as many keys as queries.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Shape {
+    pub sequences: usize,
+    pub tokens: usize,
+    pub heads: usize,
+    pub heads_of_keys: usize,
+    pub features: usize,
+    pub causal: bool,
+}
+
+impl Shape {
+    /// Twice the multiply-adds of the visible products.
+    pub fn operations(&self) -> f64 {
+        let visible = match self.causal {
+            true => self.tokens * (self.tokens + 1) / 2,
+            false => self.tokens * self.tokens,
+        };
+        4.0 * (self.sequences * self.heads * self.features) as f64 * visible as f64
+    }
+
+    /// The problem as the script for PyTorch reads it.
+    pub fn for_pytorch(&self, rounds: u32) -> String {
+        let Shape {
+            sequences,
+            tokens,
+            heads,
+            heads_of_keys,
+            features,
+            causal,
+        } = *self;
+        let causal = u32::from(causal);
+        format!(
+            "attention {rounds} {sequences} {tokens} {heads} {heads_of_keys} {features} {causal}"
+        )
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Shape {
+            sequences,
+            tokens,
+            heads,
+            heads_of_keys,
+            features,
+            causal,
+        } = *self;
+        let mask = if causal { "causal" } else { "full" };
+        write!(
+            f,
+            "{sequences}×{tokens}, {heads}:{heads_of_keys} heads of {features}, {mask}"
+        )
+    }
+}
+
+/// The tensors of a call.
+pub struct Heads {
+    shape: Shape,
+    queries: DeviceTensor<bf16>,
+    keys: DeviceTensor<bf16>,
+    values: DeviceTensor<bf16>,
+    output: DeviceTensor<bf16>,
+}
+
+/// Queries that are looked at.
+const QUERIES: usize = 24;
+/// The largest relative error: weights and results are rounded to bf16.
+const WITHIN: f64 = 1e-2;
+
+/// How far the outputs of some queries are from what they must be.
+#[derive(Serialize)]
+pub struct Check {
+    queries: usize,
+    /// ‖exact − found‖ / ‖exact‖ of the outputs.
+    relative: f64,
+    /// Whether the outputs are as close as bf16 allows.
+    pub right: bool,
+}
+
+impl fmt::Display for Check {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verdict = if self.right { "right" } else { "wrong" };
+        let Check {
+            queries, relative, ..
+        } = self;
+        write!(
+            f,
+            "{verdict}, {queries} queries have a relative error of {relative:.1e}"
+        )
+    }
+}
+
+impl Heads {
+    /// Tensors of random numbers.
+    ///
+    /// # Errors
+    /// If the device is out of memory, or fails.
+    pub fn new(shape: Shape, setting: &Setting) -> Result<Heads> {
+        let Shape {
+            sequences,
+            tokens,
+            heads,
+            heads_of_keys,
+            features,
+            ..
+        } = shape;
+        let of_heads = |nth: u64, heads: usize| -> Result<DeviceTensor<bf16>> {
+            let shape = [sequences, tokens, heads, features];
+            let seed = setting.seed.wrapping_add(nth);
+            let numbers = random(&setting.stream, shape.iter().product(), seed)?;
+            Ok(DeviceTensor::new(numbers, shape)?)
+        };
+        Ok(Heads {
+            shape,
+            queries: of_heads(0, heads)?,
+            keys: of_heads(1, heads_of_keys)?,
+            values: of_heads(2, heads_of_keys)?,
+            output: of_heads(3, heads)?,
+        })
+    }
+
+    /// Enqueues the call.
+    ///
+    /// # Errors
+    /// If the launch fails.
+    pub fn enqueue(&mut self, stream: &Stream) -> Result<()> {
+        let attention = match self.shape.causal {
+            true => Attention::new().causal(),
+            false => Attention::new(),
+        };
+        let output = &mut self.output;
+        Ok(attention.run(stream, &self.queries, &self.keys, &self.values, output)?)
+    }
+
+    /// Runs the call into an output of NaN, and compares the outputs of some queries.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn check(&mut self, stream: &Stream) -> Result<Check> {
+        stream.fill_bytes(self.output.view_mut(), 0xff)?;
+        self.enqueue(stream)?;
+        let [queries, keys, values, output] =
+            [&self.queries, &self.keys, &self.values, &self.output].map(|it| it.download(stream));
+        let (queries, keys, values, output) = (queries?, keys?, values?, output?);
+        let Shape {
+            sequences,
+            tokens,
+            heads,
+            features,
+            ..
+        } = self.shape;
+        let all = sequences * tokens * heads;
+        let every = (all / QUERIES).max(1) | 1;
+        let rows: Vec<usize> = (0..all).step_by(every).collect();
+        let of_row = |&row: &usize| {
+            let exact = self.exact(row, (&queries, &keys, &values));
+            let found = &output[row * features..][..features];
+            let both = exact.iter().zip(found);
+            let error: f64 = both
+                .map(|(exact, found)| (exact - found.to_f64()).powi(2))
+                .sum();
+            [error, exact.iter().map(|it| it * it).sum::<f64>()]
+        };
+        let sums: Vec<[f64; 2]> = rows.par_iter().map(of_row).collect();
+        let sum = |nth: usize| sums.iter().map(|it| it[nth]).sum::<f64>();
+        let relative = (sum(0) / sum(1)).sqrt();
+        Ok(Check {
+            queries: rows.len(),
+            relative,
+            right: relative <= WITHIN,
+        })
+    }
+
+    /// The output of a row, in f64.
+    fn exact(&self, row: usize, (queries, keys, values): (&[bf16], &[bf16], &[bf16])) -> Vec<f64> {
+        let Shape {
+            tokens,
+            heads,
+            heads_of_keys,
+            features,
+            causal,
+            ..
+        } = self.shape;
+        let (token, head) = (row / heads, row % heads);
+        let (sequence, query) = (token / tokens, token % tokens);
+        let head_of_keys = head / (heads / heads_of_keys);
+        let of_key =
+            |key: usize| ((sequence * tokens + key) * heads_of_keys + head_of_keys) * features;
+        let q = &queries[row * features..][..features];
+        let visible = if causal { query + 1 } else { tokens };
+        let score = |key: usize| {
+            let k = &keys[of_key(key)..][..features];
+            let product: f64 = q.iter().zip(k).map(|(q, k)| q.to_f64() * k.to_f64()).sum();
+            product / (features as f64).sqrt()
+        };
+        let scores: Vec<f64> = (0..visible).map(score).collect();
+        let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let sum: f64 = scores.iter().map(|score| (score - largest).exp()).sum();
+        let mut output = vec![0.0; features];
+        for (key, score) in scores.iter().enumerate() {
+            let weight = (score - largest).exp() / sum;
+            for (output, value) in output.iter_mut().zip(&values[of_key(key)..]) {
+                *output += weight * value.to_f64();
+            }
+        }
+        output
+    }
+}
