@@ -7,17 +7,21 @@
 //! |---|---|
 //! | what a launch passes, and which part of it a block computes | [`args`] |
 //! | which rows of memory are keys and values, and which are queries | [`cache`], [`rows`] |
-//! | a warp's loads and products | [`warp`] |
+//! | the instruction, and what is in shared memory | [`element`], [`storage`] |
+//! | a warp's loads and products | `warp`, `scores` |
 //! | the kernel, and the merge of warps | [`kernel`] |
-//! | partial outputs of a row, and their sum | [`partial`] |
+//! | partial outputs of a row, and their sum | `partial` |
 //! | the kernel that combines splits | [`combine`] |
 //! | the kernels of the library | [`instances`] |
 
 pub mod args;
 pub mod cache;
 pub mod combine;
+pub mod element;
 pub mod instances;
 pub mod kernel;
 mod partial;
 pub mod rows;
-pub mod warp;
+mod scores;
+pub mod storage;
+mod warp;

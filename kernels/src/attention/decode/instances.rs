@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use super::args::DecodeArgs;
 use super::combine;
 use super::kernel::{THREADS, decode};
-use super::warp::Storage;
+use super::storage::Storage;
 
 /// The kernel that attends: queries, keys, values, output and arguments.
 pub type Attend<T> = Kernel<(Global<T>, Global<T>, Global<T>, GlobalMut<T>, DecodeArgs)>;

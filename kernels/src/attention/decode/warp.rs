@@ -2,130 +2,31 @@
 
 use core::array;
 
-use cutlet_device::collective::{Stages, TileRing};
 use cutlet_device::cp_async::{cp_async_commit, cp_async_wait};
-use cutlet_device::sm80::{Mma16816, WarpMma};
-use cutlet_device::tile::{KMajor, MnMajor, OperandLayout, OperandTile, SharedTile, SwizzleSpan};
+use cutlet_device::tile::{KMajor, MnMajor, OperandLayout, OperandTile, SwizzleSpan};
 use cutlet_device::tiled::{
-    CpAsync, FragmentA, FragmentC, LdMatrix, LdMatrixTransposed, accumulators_as_a, copy, copy_if,
-    gemm, load_a, load_b,
+    CpAsync, LdMatrix, LdMatrixTransposed, copy, copy_if, gemm, load_a, load_b,
 };
-use cutlet_device::{
-    DeviceData, Float16, Global, LaneIdx, MmaInstruction, Shared, SharedArray, SharedStorage,
-    SharedUnion, lane_idx, sync_warp, tanh_approx, warp_idx_sync,
-};
+use cutlet_device::{Global, LaneIdx, Shared, lane_idx, sync_warp, warp_idx_sync};
 use cutlet_layout_core::{
-    Bound, CopyPartition, Fixed, Fragment, FragmentLayout, Gather, InOrder, L, M16N8K16Bits16, Mma,
-    Partition, Tensor, ThreadMma, TiledCopy, TiledMma, each, tile_origin,
+    Bound, CopyPartition, Fixed, Fragment, Gather, L, Partition, Tensor, ThreadMma, TiledCopy,
+    each, tile_origin,
 };
-use half::{bf16, f16};
 
-use super::args::{DecodeArgs, KEYS, ROWS, WARPS, Work};
+use super::args::{ROWS, WARPS};
 use super::cache::{CachedRows, CpAsyncBoth, KeysAndValues};
+use super::element::{Accumulators, Element, OperandA, Products, TileOfBlock, TileOfScores};
 use super::rows::PackedRows;
-use crate::attention::mask::{RowsOfThread, ScorePlaces, VisibleKeys, mask};
-use crate::attention::scheduler::Sequence;
+use super::scores::Scores;
+use super::storage::{Cache, Outputs, Ring, STAGES, block_of};
+use crate::attention::mask::{RowsOfThread, ScorePlaces};
 use crate::attention::softmax::Softmax;
 
-/// Stages of a warp. While one is multiplied, the others arrive.
-const STAGES: usize = 3;
-/// 16 rows or keys of a block of 64 features, which a line of 128 bytes holds.
-pub(super) type TileOfBlock = L!((16, 64):(1@0, 1@1));
-/// The scores of 16 rows and 16 keys.
-type TileOfScores = L!((16, 16):(1@0, 1@1));
 /// The k-steps of a block of features.
 type StepsOfBlock = L!(4:1);
 /// A warp's copies, of queries and of keys and values: eight features a lane.
 type CopyQueries = TiledCopy<CpAsync<8>, L!((4, 8):(8, 1)), L!((1, 8):(0, 1))>;
 type CopyBoth = TiledCopy<CpAsyncBoth, L!((4, 8):(8, 1)), L!((1, 8):(0, 1))>;
-
-/// The atom, which a warp executes for itself.
-type Atom = M16N8K16Bits16;
-type OneWarp = L!((1, 1):(0, 0));
-type Products<T> = TiledMma<<T as Element>::Instruction, OneWarp>;
-type Accumulators<T, Tile> = FragmentC<<T as Element>::Instruction, OneWarp, InOrder, Tile>;
-type OperandA<T, Tile> = FragmentA<<T as Element>::Instruction, OneWarp, Tile>;
-
-/// An element type, by its instruction.
-pub trait Element: Float16 + Default {
-    /// The instruction.
-    type Instruction: WarpMma<FragmentA = [u32; 4], FragmentB = [u32; 2]>
-        + MmaInstruction<
-            A = Self,
-            B = Self,
-            Acc = f32,
-            Values = <Mma16816<bf16> as MmaInstruction>::Values,
-        > + Mma<
-            LayoutA = <Atom as Mma>::LayoutA,
-            LayoutB = <Atom as Mma>::LayoutB,
-            LayoutC = <Atom as Mma>::LayoutC,
-            RowsOfC = <Atom as Mma>::RowsOfC,
-            M = <Atom as Mma>::M,
-            N = <Atom as Mma>::N,
-            K = <Atom as Mma>::K,
-        >;
-
-    /// Weights as operand A of their product with values.
-    #[doc(hidden)]
-    fn operand(
-        mma: ThreadMma<Products<Self>, LaneIdx>,
-        weights: &Accumulators<Self, TileOfScores>,
-    ) -> OperandA<Self, TileOfScores>;
-}
-
-macro_rules! element {
-    ($($element:ty),+) => {$(
-        impl Element for $element {
-            type Instruction = Mma16816<$element>;
-
-            #[inline(always)]
-            fn operand(
-                mma: ThreadMma<Products<Self>, LaneIdx>,
-                weights: &Accumulators<Self, TileOfScores>,
-            ) -> OperandA<Self, TileOfScores> {
-                accumulators_as_a::<_, _, _, TileOfScores>(mma, weights, 0)
-            }
-        }
-    )+};
-}
-element!(bf16, f16);
-
-/// The stages of all warps: tiles of 16 keys or values of `D` features.
-type Ring<T, const D: usize> = TileRing<
-    T,
-    OperandLayout<T, KMajor, 16, D, 128>,
-    SwizzleSpan<T, 128>,
-    Stages<{ WARPS as usize * STAGES }>,
->;
-/// Stages of keys and of values.
-pub(super) type Cache<T, const D: usize> = (Ring<T, D>, Ring<T, D>);
-
-/// Outputs of the warps, and the logarithms of the sums of their rows.
-#[derive(Clone, Copy, SharedStorage)]
-pub struct Outputs<const D: usize> {
-    /// A tile of a warp's rows for each.
-    pub(super) values: TileRing<
-        f32,
-        OperandLayout<f32, KMajor, 16, D, 128>,
-        SwizzleSpan<f32, 128>,
-        Stages<{ WARPS as usize }>,
-    >,
-    /// The rows of each warp.
-    pub(super) logarithms: SharedArray<f32, { (WARPS * ROWS) as usize }>,
-}
-
-/// What a block keeps in shared memory: stages first, outputs in the end.
-pub type Storage<T, const D: usize> = SharedUnion<Cache<T, D>, Outputs<D>>;
-
-/// A block of 64 features of a tile of 16 rows, which has such blocks one after the other.
-#[inline(always)]
-pub(super) fn block_of<T: DeviceData, const D: usize>(
-    tile: SharedTile<T, OperandLayout<T, KMajor, 16, D, 128>, SwizzleSpan<T, 128>>,
-    block: usize,
-) -> OperandTile<T, KMajor, 16, 64> {
-    let elements = const { 16 * 64 };
-    SharedTile::from_shared(tile.start().offset((elements * block) as i64))
-}
 
 /// A sequence's keys and values.
 pub(super) type CacheTensor<T> = Tensor<KeysAndValues<Global<T>>, Gather<CachedRows>>;
@@ -138,66 +39,6 @@ type BothTiles<T> = Tensor<
     KeysAndValues<Shared<T>>,
     Fixed<OperandLayout<T, KMajor, 16, 64, 128>, SwizzleSpan<T, 128>>,
 >;
-
-/// What becomes of scores.
-#[derive(Clone, Copy)]
-pub(super) struct Scores {
-    /// What the softmax multiplies scores by.
-    scale: f32,
-    /// What products are multiplied by before the cap.
-    scale_before: f32,
-    /// The cap, or 0.
-    soft_cap: f32,
-    /// Where the lane's scores are.
-    places: ScorePlaces,
-    /// The keys that the lane's rows see.
-    visible: [VisibleKeys; ScorePlaces::ROWS],
-    /// The key of the first tile's first one.
-    first_key: i32,
-}
-
-impl Scores {
-    /// Those of a lane. The first tile begins with the key `first_key`.
-    #[inline(always)]
-    pub fn new(args: &DecodeArgs, work: Work, sequence: Sequence, first_key: i32) -> Self {
-        let all = Tensor::identity([16, 16]).local_tile::<TileOfScores>((0, 0));
-        let mma = Products::<bf16>::thread_slice(lane_idx());
-        let [row, column] = mma.partition_c(all).coordinate(0);
-        let places = ScorePlaces { row, column };
-        let visible = [0, 1].map(|nth| {
-            let row = work.tile * ROWS + places.row_below(nth) as u32;
-            let (query, _) = args.work.query_and_head(work.head, row);
-            VisibleKeys::of(query as i32, sequence, args.window)
-        });
-        let [scale, scale_before] = match args.soft_cap == 0.0 {
-            true => [args.scale, 0.0],
-            false => [1.0, args.scale / args.soft_cap],
-        };
-        Self {
-            scale,
-            scale_before,
-            soft_cap: args.soft_cap,
-            places,
-            visible,
-            first_key,
-        }
-    }
-
-    /// The scores of a tile for the softmax: capped and masked.
-    #[inline(always)]
-    fn of_tile<V: FragmentLayout>(
-        &self,
-        products: Fragment<f32, V>,
-        tile: u32,
-    ) -> Fragment<f32, V> {
-        let capped = match self.soft_cap == 0.0 {
-            true => products,
-            false => products.map(|_, it| self.soft_cap * tanh_approx(it * self.scale_before)),
-        };
-        let first_key = self.first_key + (tile * KEYS) as i32;
-        mask(&capped, self.places, self.visible, first_key)
-    }
-}
 
 /// A warp of a block.
 #[derive(Clone, Copy)]
