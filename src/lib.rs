@@ -131,6 +131,7 @@ pages! {
     RowsPage: "../docs/rows.md";
     SoftmaxPage: "../docs/softmax.md";
     StickingPoints: "../docs/sticking-points.md";
+    Streams: "../docs/streams.md";
     Tensors: "../docs/tensors.md";
     TuningPage: "../docs/tuning.md";
 }

@@ -13,6 +13,7 @@ mod attention;
 mod attention_decode;
 mod checked_indices;
 mod contract;
+mod determinism;
 #[cfg(feature = "dlpack")]
 mod dlpack;
 mod embedding_bag;

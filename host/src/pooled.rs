@@ -33,11 +33,14 @@ impl Pooled {
         let (Some((gpu, handle)), Some(home)) = (stream.gpu(), stream.user()) else {
             return Ok(None);
         };
-        if !gpu.has_pools || stream.is_capturing()? {
+        // Where another thread's capture forbids the question, it forbids work in the stream, too.
+        if !gpu.has_pools || stream.is_capturing().unwrap_or(true) {
             return Ok(None);
         }
         let (device, pool) = (stream.device(), stream.device().memory_pool());
         pool.free_postponed(device, gpu);
+        let flags = CUevent_flags::CU_EVENT_DISABLE_TIMING;
+        let allocated = GpuEvent::new(device, gpu, flags)?;
         let mut address = pool.allocate(gpu, bytes, handle)?;
         if address.is_none() {
             // The memory of idle scratch blocks may suffice.
@@ -45,9 +48,10 @@ impl Pooled {
             address = pool.allocate(gpu, bytes, handle)?;
         }
         let address = address.ok_or_else(|| too_large(device, bytes))?;
-        let flags = CUevent_flags::CU_EVENT_DISABLE_TIMING;
-        let allocated = GpuEvent::new(device, gpu, flags)?;
-        allocated.record(handle)?;
+        if let Err(error) = allocated.record(handle) {
+            free_after(address, handle);
+            return Err(error);
+        }
         Ok(Some(Pooled {
             address,
             home: home.clone(),
@@ -71,7 +75,7 @@ impl Pooled {
         }
         let mut others = lock(&self.others);
         // Recorded work does not run now. Who replays it keeps the memory.
-        if others.iter().any(|it| Arc::ptr_eq(it, user)) || stream.is_capturing()? {
+        if others.iter().any(|it| Arc::ptr_eq(it, user)) || stream.is_capturing().unwrap_or(true) {
             return Ok(());
         }
         self.allocated.precede(handle)?;

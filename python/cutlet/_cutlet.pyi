@@ -11,7 +11,7 @@ _Stream = Any
 _Dtype = Any
 _Activation = Literal["relu", "gelu", "silu", "swiglu"]
 _Precision = Literal["exact", "tf32", "3xtf32", "fast-accumulation"]
-_OutOfRange = Literal["error", "deferred", "clamp", "skip"]
+_OutOfRange = Literal["deferred", "checked", "clamp", "skip"]
 _IntTuple = Union[int, Tuple["_IntTuple", ...]]
 _Coordinate = Union[int, None, Tuple["_Coordinate", ...]]
 _Tiler = Union[int, str, "Layout", Sequence["_Tiler"]]
@@ -81,11 +81,11 @@ def gather(
     indices: Any,
     *,
     out: Optional[_A] = None,
-    out_of_range: _OutOfRange = "error",
+    out_of_range: _OutOfRange = "deferred",
     stream: Optional[_Stream] = None,
 ) -> _A: ...
 def scatter(
-    source: Any, indices: Any, table: _A, *, out_of_range: _OutOfRange = "error", stream: Optional[_Stream] = None
+    source: Any, indices: Any, table: _A, *, out_of_range: _OutOfRange = "deferred", stream: Optional[_Stream] = None
 ) -> _A: ...
 def scatter_add(
     source: Any,
@@ -93,7 +93,7 @@ def scatter_add(
     table: _A,
     *,
     ordered: bool = False,
-    out_of_range: _OutOfRange = "error",
+    out_of_range: _OutOfRange = "deferred",
     stream: Optional[_Stream] = None,
 ) -> _A: ...
 def embedding_bag(
@@ -104,7 +104,7 @@ def embedding_bag(
     weights: Optional[Any] = None,
     pooling: Literal["sum", "mean", "max"] = "sum",
     out: Optional[_A] = None,
-    out_of_range: _OutOfRange = "error",
+    out_of_range: _OutOfRange = "deferred",
     stream: Optional[_Stream] = None,
 ) -> _A: ...
 def check(array: Any, *, stream: Optional[_Stream] = None) -> None: ...

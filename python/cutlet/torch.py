@@ -149,7 +149,7 @@ def _fake_embedding(table, indices):
 @_operation("embedding(Tensor table, Tensor indices) -> Tensor", fake=_fake_embedding)
 def embedding(table, indices):
     """``table[indices]``. Rows of indices that are no rows are zero, and ``cutlet.check`` reports them."""
-    return _cutlet.gather(_matrix(table), indices.contiguous(), out_of_range="deferred")
+    return _cutlet.gather(_matrix(table), indices.contiguous())
 
 
 def _fake_embedding_gradient(gradient, indices, rows):

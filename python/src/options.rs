@@ -48,7 +48,7 @@ pub fn precision(operation: &str, word: Option<&str>) -> Result<Precision> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Policy {
     /// An error, for which the call waits.
-    Error,
+    Checked,
     /// An error, which a later `check` reports.
     Deferred,
     /// The first or the last row.
@@ -61,7 +61,7 @@ impl Policy {
     /// The library's policy.
     pub fn out_of_range(self) -> OutOfRange {
         match self {
-            Policy::Error | Policy::Deferred => OutOfRange::Error,
+            Policy::Checked | Policy::Deferred => OutOfRange::Error,
             Policy::Clamp => OutOfRange::Clamp,
             Policy::Skip => OutOfRange::Skip,
         }
@@ -71,12 +71,12 @@ impl Policy {
 /// Reads the argument `out_of_range`.
 pub fn out_of_range(operation: &str, word: &str) -> Result<Policy> {
     Ok(match word {
-        "error" => Policy::Error,
+        "checked" => Policy::Checked,
         "deferred" => Policy::Deferred,
         "clamp" => Policy::Clamp,
         "skip" => Policy::Skip,
         other => {
-            let known = "error, deferred, clamp or skip";
+            let known = "deferred, checked, clamp or skip";
             return unknown(operation, "out_of_range", other, known);
         }
     })

@@ -75,19 +75,19 @@ impl Moved<'_> {
 ///     table: (rows, width), of any type.
 ///     indices: int32 or int64, contiguous, of any shape.
 ///     out: (*indices.shape, width).
-///     out_of_range: What becomes of an index that is no row. "error" waits and raises `IndexError`. "deferred" does not
-///         wait, writes zeros, and `check` raises the error. "clamp" takes the first or the last row. "skip" leaves the
-///         output's row as it is.
+///     out_of_range: What becomes of an index that is no row. "deferred" does not wait, writes zeros, and `check` raises
+///         the error. "checked" waits and raises `IndexError`. "clamp" takes the first or the last row. "skip" leaves
+///         the output's row as it is.
 ///     stream: As in `gemm`.
 ///
 /// Returns:
 ///     `out`.
 ///
 /// Raises:
-///     IndexError: An index is no row of the table. Its row of `out` is zero.
+///     IndexError: With "checked", an index is no row of the table. Its row of `out` is zero.
 ///     TypeError, ValueError: Types or shapes do not fit, or `out` overlaps an operand. Nothing is written.
 #[pyfunction]
-#[pyo3(signature = (table, indices, *, out=None, out_of_range="error", stream=None))]
+#[pyo3(signature = (table, indices, *, out=None, out_of_range="deferred", stream=None))]
 pub fn gather<'py>(
     py: Python<'py>,
     table: &Bound<'py, PyAny>,
@@ -134,10 +134,10 @@ pub fn gather<'py>(
 ///     `table`.
 ///
 /// Raises:
-///     IndexError: An index is no row of the table. The other rows are written.
+///     IndexError: With "checked", an index is no row of the table. The other rows are written.
 ///     TypeError, ValueError: Types or shapes do not fit, or `table` overlaps an operand. Nothing is written.
 #[pyfunction]
-#[pyo3(signature = (source, indices, table, *, out_of_range="error", stream=None))]
+#[pyo3(signature = (source, indices, table, *, out_of_range="deferred", stream=None))]
 pub fn scatter<'py>(
     py: Python<'py>,
     source: &Bound<'py, PyAny>,
@@ -183,7 +183,7 @@ fn enqueue_move<T: DeviceData>(
     let context = call.context();
     let stream = &context.stream;
     let policy = moved.policy;
-    if policy == Policy::Error {
+    if policy == Policy::Checked {
         return call.run(true, || {
             let (from, to) = moved.matrices::<T>(context)?;
             for_indices!(moved.indices, context, |indices| match direction {
@@ -226,10 +226,10 @@ fn enqueue_move<T: DeviceData>(
 ///     `table`.
 ///
 /// Raises:
-///     IndexError: An index is no row of the table. The other rows are added.
+///     IndexError: With "checked", an index is no row of the table. The other rows are added.
 ///     TypeError, ValueError: Types or shapes do not fit, or `table` overlaps an operand. Nothing is written.
 #[pyfunction]
-#[pyo3(signature = (source, indices, table, *, ordered=false, out_of_range="error", stream=None))]
+#[pyo3(signature = (source, indices, table, *, ordered=false, out_of_range="deferred", stream=None))]
 pub fn scatter_add<'py>(
     py: Python<'py>,
     source: &Bound<'py, PyAny>,
@@ -267,7 +267,7 @@ fn enqueue_scatter_add<T: AddElement>(
     let context = call.context();
     let stream = &context.stream;
     let policy = moved.policy;
-    if policy == Policy::Error && !ordered {
+    if policy == Policy::Checked && !ordered {
         return call.run(true, || {
             let (source, table) = moved.matrices::<T>(context)?;
             for_indices!(moved.indices, context, |indices| {
@@ -279,14 +279,14 @@ fn enqueue_scatter_add<T: AddElement>(
         let add = ScatterAdd::new(stream.device())?.out_of_range(policy.out_of_range());
         Ok(if ordered { add.in_order() } else { add })
     };
-    call.run_kept(policy == Policy::Error, |kept| {
+    call.run_kept(policy == Policy::Checked, |kept| {
         let (source, table) = moved.matrices::<T>(context)?;
         let of = (policy, ordered);
         for_indices!(moved.indices, context, |indices| {
             kept.scatter_add.with(stream, of, make, |add| {
                 add.enqueue(stream, source, indices, table)?;
                 match policy {
-                    Policy::Error => add.check(stream),
+                    Policy::Checked => add.check(stream),
                     _ => Ok(()),
                 }
             })
@@ -327,10 +327,10 @@ enum Spread<'a> {
 ///     `out`.
 ///
 /// Raises:
-///     IndexError: An index is no row of the table.
+///     IndexError: With "checked", an index is no row of the table.
 ///     TypeError, ValueError: Types or shapes do not fit, or `out` overlaps an operand. Nothing is written.
 #[pyfunction]
-#[pyo3(signature = (table, indices, *, offsets=None, weights=None, pooling="sum", out=None, out_of_range="error",
+#[pyo3(signature = (table, indices, *, offsets=None, weights=None, pooling="sum", out=None, out_of_range="deferred",
     stream=None))]
 #[allow(clippy::too_many_arguments, reason = "Python passes them by name")]
 pub fn embedding_bag<'py>(
@@ -431,7 +431,7 @@ fn enqueue_bags<T: PooledElement>(call: &Call<'_>, bagged: &Bagged<'_>) -> Resul
         };
         Ok((table, sums, bags))
     };
-    if policy == Policy::Error && bagged.weights.is_none() {
+    if policy == Policy::Checked && bagged.weights.is_none() {
         return call.run(true, || {
             let (table, sums, bags) = operands()?;
             for_indices!(moved.indices, context, |indices| {
@@ -443,7 +443,7 @@ fn enqueue_bags<T: PooledElement>(call: &Call<'_>, bagged: &Bagged<'_>) -> Resul
         let bag = EmbeddingBag::new(stream.device(), pooling)?;
         Ok(bag.out_of_range(policy.out_of_range()))
     };
-    call.run_kept(policy == Policy::Error, |kept| {
+    call.run_kept(policy == Policy::Checked, |kept| {
         let (table, sums, bags) = operands()?;
         let of = (policy, pooling);
         for_indices!(moved.indices, context, |indices| {
@@ -456,7 +456,7 @@ fn enqueue_bags<T: PooledElement>(call: &Call<'_>, bagged: &Bagged<'_>) -> Resul
                     None => bag.enqueue(stream, table, indices, bags, sums)?,
                 }
                 match policy {
-                    Policy::Error => bag.check(stream),
+                    Policy::Checked => bag.check(stream),
                     _ => Ok(()),
                 }
             })

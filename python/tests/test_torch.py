@@ -99,7 +99,8 @@ def test_rows(dtype, of_indices):
     assert torch.equal(bags, table[indices.long()].reshape(6, 5, 24).double().sum(1).to(dtype))
     assert torch.equal(cutlet.permute(source, (1, 0)), source.t())
     with pytest.raises(IndexError, match=r"indices\[3\] is 50, the table has 50 rows"):
-        cutlet.gather(table, indices.clone().index_fill_(0, torch.tensor([3], device=DEVICE), 50))
+        bad = indices.clone().index_fill_(0, torch.tensor([3], device=DEVICE), 50)
+        cutlet.gather(table, bad, out_of_range="checked")
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -205,7 +206,7 @@ def test_cuda_graphs():
         cutlet.gemm(a, b, out=c)
         made = cutlet.gemm(a, b)
         with pytest.raises(RuntimeError, match="out_of_range"):
-            cutlet.gather(table, indices)
+            cutlet.gather(table, indices, out_of_range="checked")
     indices.copy_(torch.arange(64) % 9)
     graph.replay()
     torch.cuda.synchronize()
@@ -283,7 +284,7 @@ def test_a_handle_that_a_new_stream_has():
         again += stream.value in seen
         seen.add(stream.value)
         cutlet.check(table, stream=stream.value)
-        cutlet.gather(table, bad, out=rows, out_of_range="deferred", stream=stream.value)
+        cutlet.gather(table, bad, out=rows, stream=stream.value)
         assert driver.cuStreamSynchronize(stream) == 0
         assert driver.cuStreamDestroy_v2(stream) == 0
     if again == 0:
