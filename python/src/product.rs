@@ -4,7 +4,7 @@ use cutlet::{
     Bias, BiasAlong, DeviceData, Element, F8E4M3, Gemm, GroupEnds, GroupRows, IntTuple, Layout,
     Matrix, Operand, Precision, Stream, Tensor, bf16, f16,
 };
-use cutlet_host::Scratch;
+use cutlet_host::{Scratch, View};
 
 use crate::array::{Array, Shaped, expect_shape, tuple};
 use crate::call::Call;
@@ -22,7 +22,7 @@ pub struct Product<'a> {
     pub beta: Option<f64>,
     pub bias: Option<(&'a Array, BiasAlong)>,
     pub residual: Option<&'a Array>,
-    /// Scales of blocks of A and B.
+    /// Scales of blocks of A and B, or of rows and columns.
     pub scales: Option<[&'a Array; 2]>,
     pub follows: Follows,
     pub precision: Precision,
@@ -78,6 +78,9 @@ macro_rules! for_types {
             (F8E4M3, F32) => $function::<cutlet::F8E4M3, f32>($($argument),*),
             (F64, F64) => $function::<f64, f64>($($argument),*),
             (I8, I32) => $function::<i8, i32>($($argument),*),
+            (I8, Bf16) => $function::<i8, cutlet::bf16>($($argument),*),
+            (I8, F16) => $function::<i8, cutlet::f16>($($argument),*),
+            (I8, F32) => $function::<i8, f32>($($argument),*),
             (a, c) => $crate::product::no_product($operation, a, c),
         }
     }};
@@ -88,7 +91,7 @@ pub(crate) use for_types;
 pub fn no_product<T>(operation: &str, a: DataType, c: DataType) -> Result<T> {
     wrong_type(format!(
         "{operation}: a is {} and out is {}; there are products of float32, bfloat16 and float16 into one another, of \
-         float8_e4m3fn into these, of float64 into float64, and of int8 into int32",
+         float8_e4m3fn into these, of float64 into float64, and of int8 into int32, float32, bfloat16 and float16",
         a.name(),
         c.name()
     ))
@@ -124,12 +127,20 @@ impl Number for i32 {
     }
 }
 
-/// An element type of A and B, and whether blocks of it have scales.
+/// An element type of A and B, and which scales it has.
 pub trait Scaling: Operand {
-    /// The description with the scales of A and B. Of other types, the caller has refused them.
+    /// The description with scales of blocks of A and B. Of other types, the caller has refused them.
     fn scaled<'a, D: DeviceData>(
         gemm: Gemm<'a, Self, D>,
         _scales: [Matrix<'a, f32>; 2],
+    ) -> Gemm<'a, Self, D> {
+        gemm
+    }
+
+    /// The description with scales of A's rows and B's columns. Of other types, the caller has refused them.
+    fn outer_scaled<'a, D: Gating>(
+        gemm: Gemm<'a, Self, D>,
+        _scales: [View<'a, f32>; 2],
     ) -> Gemm<'a, Self, D> {
         gemm
     }
@@ -138,7 +149,14 @@ impl Scaling for f32 {}
 impl Scaling for bf16 {}
 impl Scaling for f16 {}
 impl Scaling for f64 {}
-impl Scaling for i8 {}
+impl Scaling for i8 {
+    fn outer_scaled<'a, D: Gating>(
+        gemm: Gemm<'a, Self, D>,
+        scales: [View<'a, f32>; 2],
+    ) -> Gemm<'a, Self, D> {
+        D::outer_scaled(gemm, scales)
+    }
+}
 impl Scaling for F8E4M3 {
     fn scaled<'a, D: DeviceData>(
         gemm: Gemm<'a, Self, D>,
@@ -148,26 +166,38 @@ impl Scaling for F8E4M3 {
     }
 }
 
-/// An element type of C, and whether a product of it can be gated.
+/// An element type of C, and whether a product of it can be gated, and one of int8 scaled.
 pub trait Gating: DeviceData {
     fn gated<'a, T: Operand>(gemm: Gemm<'a, T, Self>) -> Option<Gemm<'a, T, Self>>;
+
+    /// The description with scales of A's rows and B's columns, where there are some. Of other types, the caller has
+    /// refused them.
+    fn outer_scaled<'a>(gemm: Gemm<'a, i8, Self>, scales: [View<'a, f32>; 2])
+    -> Gemm<'a, i8, Self>;
 }
 
 macro_rules! gating {
-    ($($element:ty: |$gemm:ident| $gated:expr;)+) => {$(
+    ($($element:ty: |$gemm:ident| $gated:expr, |$of_i8:ident, $scales:pat_param| $scaled:expr;)+) => {$(
         impl Gating for $element {
             fn gated<'a, T: Operand>($gemm: Gemm<'a, T, Self>) -> Option<Gemm<'a, T, Self>> {
                 $gated
+            }
+
+            fn outer_scaled<'a>(
+                $of_i8: Gemm<'a, i8, Self>,
+                $scales: [View<'a, f32>; 2],
+            ) -> Gemm<'a, i8, Self> {
+                $scaled
             }
         }
     )+};
 }
 gating! {
-    f32: |gemm| Some(gemm.swiglu());
-    bf16: |gemm| Some(gemm.swiglu());
-    f16: |gemm| Some(gemm.swiglu());
-    f64: |_gemm| None;
-    i32: |_gemm| None;
+    f32: |gemm| Some(gemm.swiglu()), |gemm, [a, b]| gemm.outer_scales(a, b);
+    bf16: |gemm| Some(gemm.swiglu()), |gemm, [a, b]| gemm.outer_scales(a, b);
+    f16: |gemm| Some(gemm.swiglu()), |gemm, [a, b]| gemm.outer_scales(a, b);
+    f64: |_gemm| None, |gemm, _| gemm;
+    i32: |_gemm| None, |gemm, _| gemm;
 }
 
 impl Product<'_> {
@@ -211,6 +241,11 @@ impl Product<'_> {
                 None => None,
             },
             scales: match self.scales {
+                Some([of_a, of_b]) if self.a.data_type == DataType::I8 => {
+                    self.expect_outer_scales(operation, of_a)?;
+                    self.expect_outer_scales(operation, of_b)?;
+                    None
+                }
                 Some([of_a, of_b]) => Some([
                     self.expect_scales(operation, of_a)?,
                     self.expect_scales(operation, of_b)?,
@@ -229,13 +264,25 @@ impl Product<'_> {
     fn expect_scales(&self, operation: &'static str, scales: &Array) -> Result<Shaped> {
         if self.a.data_type != DataType::F8E4M3 {
             return wrong_type(format!(
-                "{operation}: a is {}, and scale_a and scale_b were given; they are for float8_e4m3fn",
+                "{operation}: a is {}, and scale_a and scale_b were given; they are for float8_e4m3fn and int8",
                 self.a.data_type.name()
             ));
         }
         scales.expect_type(operation, DataType::F32)?;
         scales.expect_rank(operation, 2)?;
         scales.matrix(operation)
+    }
+
+    /// Returns an error unless these are scales of rows of A or of columns of B, or one of all.
+    fn expect_outer_scales(&self, operation: &'static str, scales: &Array) -> Result<()> {
+        if self.c.data_type == DataType::I32 {
+            return wrong_type(format!(
+                "{operation}: out is int32, and scale_a and scale_b were given; make out, or dtype, float32, bfloat16 \
+                 or float16"
+            ));
+        }
+        scales.expect_type(operation, DataType::F32)?;
+        scales.expect_contiguous(operation)
     }
 
     /// Whether there are several products.
@@ -451,12 +498,20 @@ pub fn described<'a, T: Multiplied<D>, D: Gating>(
     if let (Some(array), Some(residual)) = (product.residual, residual) {
         gemm = gemm.residual(residual.of::<D>(array, context)?);
     }
-    if let (Some([of_a, of_b]), Some([shape_a, shape_b])) = (product.scales, scales) {
-        let scales = [
-            shape_a.of::<f32>(of_a, context)?,
-            shape_b.of::<f32>(of_b, context)?,
-        ];
-        gemm = T::scaled(gemm, scales);
+    if let Some([of_a, of_b]) = product.scales {
+        gemm = match scales {
+            Some([shape_a, shape_b]) => {
+                let scales = [
+                    shape_a.of::<f32>(of_a, context)?,
+                    shape_b.of::<f32>(of_b, context)?,
+                ];
+                T::scaled(gemm, scales)
+            }
+            None => {
+                let scales = [of_a.memory::<f32>(context)?, of_b.memory::<f32>(context)?];
+                T::outer_scaled(gemm, scales)
+            }
+        };
     }
     gemm = match product.follows {
         Follows::Nothing => gemm,

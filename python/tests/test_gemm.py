@@ -77,8 +77,26 @@ def test_scales_of_blocks():
         cutlet.gemm(a, b, scale_a=scale_a)
     with pytest.raises(ValueError, match="10×2"):
         cutlet.gemm(a, b, scale_a=scale_a[:, :2], scale_b=scale_b)
-    with pytest.raises(TypeError, match="they are for float8_e4m3fn"):
+    with pytest.raises(TypeError, match="they are for float8_e4m3fn and int8"):
         cutlet.gemm(wide(a), wide(b), scale_a=scale_a, scale_b=scale_b)
+
+
+@pytest.mark.parametrize("of_c", ["bfloat16", "float16", "float32"])
+def test_scales_of_rows_and_columns(of_c):
+    random = numpy.random.default_rng(2)
+    m, n, k = 10, 24, 80
+    a, b = (random.integers(-128, 128, shape, "int8") for shape in ((m, k), (k, n)))
+    scale_a, scale_b = (random.uniform(1, 2, count).astype("float32") / 256 for count in (m, n))
+    sums = a.astype("int32") @ b.astype("int32")
+    c = cutlet.gemm(a, b, scale_a=scale_a[:, None], scale_b=scale_b[None, :], dtype=of_c)
+    rtol = 1e-6 if of_c == "float32" else 1 / 128
+    numpy.testing.assert_allclose(wide(c), sums * scale_a[:, None] * scale_b, rtol=rtol)
+    c = cutlet.gemm(a, b, scale_a=scale_a[:1], scale_b=scale_b, dtype=of_c)
+    numpy.testing.assert_allclose(wide(c), sums * scale_a[0] * scale_b, rtol=rtol)
+    with pytest.raises(ValueError, match="A's scales are 9, and C has 10 rows"):
+        cutlet.gemm(a, b, scale_a=scale_a[1:], scale_b=scale_b, dtype=of_c)
+    with pytest.raises(TypeError, match="out is int32"):
+        cutlet.gemm(a, b, scale_a=scale_a, scale_b=scale_b)
 
 
 def test_parts_of_arrays_are_used_in_place(array):
