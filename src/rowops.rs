@@ -6,6 +6,7 @@ mod operand;
 mod quantize;
 mod reduce;
 mod rope;
+mod sample;
 mod softmax;
 mod space;
 
@@ -17,6 +18,7 @@ pub use norm::{Norm, NormElement, layer_norm, rms_norm};
 pub use quantize::{Quantize, QuantizedElement};
 pub use reduce::{ReducedElement, argmax, argmin, reduce};
 pub use rope::{Pairing, Rope, RopeElement, RopeTable};
+pub use sample::{SampledElement, Sampling};
 pub use softmax::{Softmax, SoftmaxElement, softmax};
 
 use cutlet_kernels::rows::{Shape, Warp4, Warp8, WarpAny};

@@ -44,6 +44,7 @@ mod rows_norm;
 mod rows_quantize;
 mod rows_reduce;
 mod rows_rope;
+mod rows_sample;
 mod rows_softmax;
 mod scatter;
 mod sorting;

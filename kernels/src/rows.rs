@@ -14,6 +14,7 @@
 //! | elements of another type | [`cast`] |
 //! | sums, means and extremes, and where these are | [`reduce`] |
 //! | e4m3 with scales of rows or blocks | [`quantize`] |
+//! | a random element of each row, by the softmax of its logits | [`sample`] |
 //!
 //! GPUs of all generations run the kernels for the oldest one: a row comes from memory once, so newer instructions would
 //! gain nothing.
@@ -50,6 +51,11 @@ pub mod reduce;
     all(feature = "rows", not(target_feature = "sm_90"))
 ))]
 pub mod rope;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "rows", not(target_feature = "sm_90"))
+))]
+pub mod sample;
 mod shapes;
 #[cfg(any(
     not(target_arch = "nvptx64"),

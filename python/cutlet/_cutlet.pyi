@@ -125,6 +125,45 @@ def attention(
     out: Optional[_A] = None,
     stream: Optional[_Stream] = None,
 ) -> _A: ...
+def rms_norm(
+    x: _A,
+    weight: Optional[Any] = None,
+    *,
+    eps: float = 1e-6,
+    residual: Optional[Any] = None,
+    out: Optional[_A] = None,
+    stream: Optional[_Stream] = None,
+) -> _A: ...
+def layer_norm(
+    x: _A,
+    weight: Optional[Any] = None,
+    bias: Optional[Any] = None,
+    *,
+    eps: float = 1e-5,
+    residual: Optional[Any] = None,
+    out: Optional[_A] = None,
+    stream: Optional[_Stream] = None,
+) -> _A: ...
+def softmax(
+    x: _A,
+    *,
+    scale: float = 1.0,
+    mask: Optional[Any] = None,
+    causal: Optional[int] = None,
+    log: bool = False,
+    out: Optional[_A] = None,
+    stream: Optional[_Stream] = None,
+) -> _A: ...
+def argmax(x: _A, *, out: Optional[_A] = None, stream: Optional[_Stream] = None) -> _A: ...
+def quantize(
+    x: Any,
+    out: _A,
+    scales: _A,
+    *,
+    by: Literal["rows", "blocks"] = "rows",
+    powers_of_two: bool = False,
+    stream: Optional[_Stream] = None,
+) -> Tuple[_A, _A]: ...
 def swiglu(source: _A, *, out: Optional[_A] = None, stream: Optional[_Stream] = None) -> _A: ...
 def silu_mul(gates: _A, ups: Any, *, out: Optional[_A] = None, stream: Optional[_Stream] = None) -> _A: ...
 def top_k(

@@ -21,6 +21,7 @@ mod own_kernels;
 mod permute;
 mod plan;
 mod product;
+mod rowops;
 mod rows;
 mod stream;
 mod swiglu;
@@ -61,6 +62,8 @@ mod _cutlet {
     use crate::permute::permute;
     #[pymodule_export]
     use crate::plan::{Plan, plan_gemm};
+    #[pymodule_export]
+    use crate::rowops::{argmax, layer_norm, quantize, rms_norm, softmax};
     #[pymodule_export]
     use crate::rows::{check, embedding_bag, gather, scatter, scatter_add};
     #[pymodule_export]

@@ -1,0 +1,374 @@
+//! sample: a random element of each row, by the softmax of its logits, of the most probable ones alone.
+//!
+//! A block has a row. It draws an element of the whole softmax, and accepts it if it is among the most probable ones:
+//! if there are fewer than `top_k` more probable elements, with less than `top_p` of the probability. Else it draws again,
+//! of the more probable elements. Each draw is exact, so accepted elements have the probabilities of the softmax of the
+//! accepted set. No row is sorted.
+
+use core::f32::consts::LOG2_E;
+
+use cutlet_device::collective::BlockReduce;
+use cutlet_device::{
+    DeviceData, Float, Global, GlobalMut, Shared, SharedArray, SharedStorage, ThreadIdx, Threads,
+    atomic_min, block_idx, exp2_approx, instantiate, lane_idx, shfl_up, sync_threads, thread_idx,
+    warp_idx,
+};
+use cutlet_layout_core::{
+    Bound, Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, covers_exactly, each,
+    tile_extent,
+};
+use half::{bf16, f16};
+
+use super::{RowStrides, Rows, Space};
+use crate::fill::bits;
+
+/// Threads of a block, which has a row.
+const THREADS: u32 = 1024;
+type Thread = ThreadIdx<Threads<THREADS>>;
+
+/// Extents and strides of a draw.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct SampleArgs {
+    /// Strides of the rows.
+    pub logits: RowStrides,
+    /// Strides of the rows' counters.
+    pub counters: RowStrides,
+    /// Strides of the rows' results.
+    pub tokens: RowStrides,
+    /// The rows.
+    pub space: Space,
+    /// Of the random numbers.
+    pub seed: u64,
+    /// 1 / temperature.
+    pub inverse: f32,
+    /// The share of the probability that the accepted elements have at least.
+    pub top_p: f32,
+    /// The number of elements that are accepted at most, but for equal ones.
+    pub top_k: i32,
+    /// Unused.
+    pub padding: u32,
+}
+
+/// How the threads of a block have a row.
+pub trait SampleShape {
+    /// A part of the row.
+    type Tile: StaticLayout;
+    /// Which elements a thread has.
+    type Threads: ThreadValue;
+}
+
+macro_rules! shapes {
+    ($($(#[$doc:meta])* $name:ident: $tile:ty, $threads:ty;)+) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug)]
+        pub struct $name;
+        impl SampleShape for $name {
+            type Tile = $tile;
+            type Threads = $threads;
+        }
+        const _: () = assert!(
+            covers_exactly::<$threads>(tile_extent::<$tile>()),
+            "a shape's threads have each element of its tile once"
+        );
+    )+};
+}
+shapes! {
+    /// Vectors of eight elements.
+    Sample8: L!((1, 16384):(1@0, 1@1)), Tv<L!(1024:8@1), L!((8, 2):(1@1, 8192@1)), 8>;
+    /// Vectors of four elements.
+    Sample4: L!((1, 8192):(1@0, 1@1)), Tv<L!(1024:4@1), L!((4, 2):(1@1, 4096@1)), 4>;
+    /// Elements of any alignment.
+    SampleAny: L!((1, 4096):(1@0, 1@1)), Tv<L!(1024:1@1), L!(4:1024@1)>;
+}
+
+/// A number for each warp: the lanes of a warp have the warp's.
+type OfWarp = Tv<L!((32, 32):(0, 1@1)), L!(1:1@0)>;
+/// A number for each warp: lane `w` has that of warp `w`.
+type OfLane = Tv<L!((32, 32):(1@1, 0)), L!(1:1@0)>;
+
+/// What the threads of a block share of a draw.
+#[derive(SharedStorage)]
+pub struct Drawn {
+    /// The end of each warp's share of the probability, behind a 0.
+    ends: SharedArray<f32, 33>,
+    /// The element that was drawn.
+    token: SharedArray<u32, 1>,
+}
+
+/// A row, and a thread's part of it.
+struct Part<T> {
+    thread: Thread,
+    logits: Tensor<Global<T>, Rows>,
+    inverse: f32,
+}
+
+/// The values of a thread of a tile.
+type Held<S> = Fragment<f32, <<S as SampleShape>::Threads as ThreadValue>::Val>;
+
+/// The greatest of some logits, and the sum of their exponentials relative to it.
+type Sum = [f32; 2];
+
+#[inline(always)]
+fn exp(x: f32) -> f32 {
+    exp2_approx(x * LOG2_E)
+}
+
+#[inline(always)]
+fn merge(a: Sum, b: Sum) -> Sum {
+    let greatest = a[0].max(b[0]);
+    [
+        greatest,
+        a[1] * exp(a[0] - greatest) + b[1] * exp(b[0] - greatest),
+    ]
+}
+
+/// A logit by the temperature: finite, or −∞ for NaN and −∞.
+#[inline(always)]
+fn scaled(logit: f32, inverse: f32) -> f32 {
+    // `max` and `min` return the other number for NaN.
+    let finite = (logit * inverse).min(f32::MAX);
+    match logit.is_nan() {
+        true => f32::NEG_INFINITY,
+        false => finite,
+    }
+}
+
+impl<T: Float + Default> Part<T> {
+    /// The thread's logits of a tile, by the temperature. Those that do not exist are −∞.
+    #[inline(always)]
+    fn logits<S: SampleShape>(&self, tile: u32) -> Held<S> {
+        let mine = self
+            .logits
+            .local_tile::<S::Tile>((block_idx().x, tile))
+            .partition::<S::Threads>(self.thread);
+        mine.load(T::default())
+            .map(|v, logit| match mine.bound().holds(v) {
+                true => scaled(logit.to_f32(), self.inverse),
+                false => f32::NEG_INFINITY,
+            })
+    }
+
+    /// The first of the thread's elements above `low` at which the sum of these elements' exponentials, from `sum` on,
+    /// exceeds `target`, or the last one above `low`.
+    #[inline(always)]
+    fn find<S: SampleShape>(
+        &self,
+        tiles: u32,
+        low: f32,
+        greatest: f32,
+        mut sum: f32,
+        target: f32,
+    ) -> u32 {
+        let mut found = u32::MAX;
+        for tile in 0..tiles {
+            let place = self
+                .logits
+                .local_tile::<S::Tile>((block_idx().x, tile))
+                .partition::<S::Threads>(self.thread);
+            let logits = self.logits::<S>(tile);
+            each::<<S::Threads as ThreadValue>::Val>(|v| {
+                let power = exp(logits.get(v) - greatest);
+                // Before the target is exceeded, every element that counts is the last one.
+                if sum <= target && logits.get(v) > low && power > 0.0 {
+                    sum += power;
+                    found = place.bound().coordinate(v)[1] as u32;
+                }
+            });
+        }
+        found
+    }
+
+    /// How many of the thread's elements are above `low`, and the sum of their exponentials.
+    #[inline(always)]
+    fn above<S: SampleShape>(&self, tiles: u32, low: f32, greatest: f32) -> [f32; 2] {
+        let mut above = [0.0, 0.0];
+        for tile in 0..tiles {
+            above = self
+                .logits::<S>(tile)
+                .fold(above, |above, logit| match logit > low {
+                    true => [above[0] + 1.0, above[1] + exp(logit - greatest)],
+                    false => above,
+                });
+        }
+        above
+    }
+}
+
+/// Where a thread's share of the threads' sum begins and ends, and the sum. All threads of the block call it.
+///
+/// # Safety
+/// There are 33 `ends`, which other threads do not use meanwhile.
+#[inline(always)]
+unsafe fn shares(thread: Thread, own: f32, ends: Shared<f32>) -> [f32; 3] {
+    let in_warp = scan(own);
+    let of_lane_before = shfl_up(in_warp, 1);
+    let before = match lane_idx().is_first() {
+        true => 0.0,
+        false => of_lane_before,
+    };
+    // SAFETY: as promised by the caller. Barriers order the accesses.
+    unsafe {
+        let places = RowMajor::new([1, 32], 0);
+        let begins = Tensor::new(ends, places);
+        let of_warps = Tensor::new(ends.offset(1), places);
+        let of_warp = of_warps.partition_broadcast::<OfWarp>(thread);
+        let of_lane = of_warps.partition_broadcast::<OfLane>(thread);
+        sync_threads();
+        if lane_idx().is(31) {
+            of_warp.store_with(|_| in_warp);
+        }
+        sync_threads();
+        let scanned = scan(of_lane.load(0.0).get(0));
+        sync_threads();
+        if warp_idx().is_first() {
+            of_lane.store_with(|_| scanned);
+            if lane_idx().is_first() {
+                ends.store(0, 0.0);
+            }
+        }
+        sync_threads();
+        let begin = begins
+            .partition_broadcast::<OfWarp>(thread)
+            .load(0.0)
+            .get(0);
+        // The next warp's share begins where that of the last lane ends.
+        let end = match lane_idx().is(31) {
+            true => of_warp.load(0.0).get(0),
+            false => begin + in_warp,
+        };
+        [begin + before, end, ends.load(32)]
+    }
+}
+
+/// The sum of the values of the lanes up to this one.
+#[inline(always)]
+fn scan(value: f32) -> f32 {
+    let mut sum = value;
+    each::<L!(5:1)>(|step| {
+        let below = shfl_up(sum, 1 << step);
+        if !lane_idx().is_below(1 << step) {
+            sum += below;
+        }
+    });
+    sum
+}
+
+/// A random number from 0 up to 1 for a draw: the upper 24 bits of 64 random ones.
+#[inline(always)]
+fn uniform(seed: u64, counter: u64, row: i32, draw: u32) -> f32 {
+    let of_row = bits(seed ^ row as u64, counter);
+    (bits(of_row, draw.into()) >> 40) as f32 * (1.0 / (1 << 24) as f32)
+}
+
+/// Draws an element of each row. A row without a finite logit gets −1.
+///
+/// # Safety
+/// The operands must have these extents, and be aligned for the accesses of `S`.
+#[inline(always)]
+unsafe fn sample<S: SampleShape, T: Float + Default>(
+    thread: Thread,
+    logits: Global<T>,
+    counters: Global<u64>,
+    tokens: GlobalMut<i32>,
+    args: SampleArgs,
+    mut sums: BlockReduce<Sum, Threads<THREADS>>,
+    Drawn { ends, token: drawn }: Drawn,
+) {
+    let space = args.space;
+    // SAFETY: the launcher promises the extents.
+    let rows = unsafe { Tensor::new(logits, space.rows(args.logits)) };
+    let tiles = rows.tiles::<S::Tile>()[1];
+    let place = rows
+        .local_tile::<S::Tile>((block_idx().x, 0u32))
+        .partition::<S::Threads>(thread);
+    let [row, first] = place.bound().coordinate(0);
+    let part = Part {
+        thread,
+        logits: rows,
+        inverse: args.inverse,
+    };
+    let mut own = [f32::MIN, 0.0];
+    for tile in 0..tiles {
+        let values = part.logits::<S>(tile);
+        let greatest = values.fold(f32::MIN, f32::max);
+        let sum = values.fold(0.0, |sum, it| sum + exp(it - greatest));
+        own = merge(own, [greatest, sum]);
+    }
+    let [greatest, all] = sums.reduce(thread, own, merge);
+    let mut mass = own[1] * exp(own[0] - greatest);
+    let mut low = f32::NEG_INFINITY;
+    let mut token = u32::MAX;
+    // SAFETY: the launcher promises the counters. The storage is this block's, and barriers order its uses.
+    unsafe {
+        let counter = counters.load(space.begin(args.counters, row));
+        let mut draw = 0;
+        loop {
+            // Uniform: all threads of the block have the same sum.
+            if all == 0.0 {
+                break;
+            }
+            if first == 0 {
+                drawn.store(0, u32::MAX);
+            }
+            let [begin, end, total] = shares(thread, mass, *ends);
+            // Below the end of the last share.
+            let below = f32::from_bits(total.to_bits() - 1);
+            let target = (uniform(args.seed, counter, row, draw) * total).min(below);
+            if begin <= target && target < end && mass > 0.0 {
+                let found = part.find::<S>(tiles, low, greatest, begin, target);
+                atomic_min(*drawn, 0, found);
+            }
+            sync_threads();
+            token = drawn.load(0);
+            if token == u32::MAX {
+                break;
+            }
+            let begin = space.begin(args.logits, row);
+            low = scaled(logits.load(begin + i64::from(token)).to_f32(), args.inverse);
+            let above = part.above::<S>(tiles, low, greatest);
+            let [count, sum] = sums.reduce(thread, above, |a, b| [a[0] + b[0], a[1] + b[1]]);
+            if count < args.top_k as f32 && sum < args.top_p * all {
+                break;
+            }
+            mass = above[1];
+            draw += 1;
+        }
+        if first == 0 {
+            tokens.store(space.begin(args.tokens, row), token as i32);
+        }
+    }
+}
+
+macro_rules! instances {
+    ($($element:ty: $vectors:ident in $shape:ident, $any:ident;)+) => {
+        instantiate! {$(
+            #[doc = concat!("Rows of `", stringify!($element), "` whose vectors are aligned.")]
+            #[kernel(threads = 1024)]
+            pub unsafe fn $vectors(
+                logits: Global<$element>,
+                counters: Global<u64>,
+                tokens: GlobalMut<i32>,
+                args: SampleArgs,
+                #[shared] sums: BlockReduce<Sum, Threads<THREADS>>,
+                #[shared] drawn: Drawn,
+            ) = sample::<$shape, $element>(thread_idx(), ..);
+
+            #[doc = concat!("Rows of `", stringify!($element), "` of any alignment.")]
+            #[kernel(threads = 1024)]
+            pub unsafe fn $any(
+                logits: Global<$element>,
+                counters: Global<u64>,
+                tokens: GlobalMut<i32>,
+                args: SampleArgs,
+                #[shared] sums: BlockReduce<Sum, Threads<THREADS>>,
+                #[shared] drawn: Drawn,
+            ) = sample::<SampleAny, $element>(thread_idx(), ..);
+        )+}
+    };
+}
+instances! {
+    f32: sample_f32 in Sample4, sample_f32_any;
+    f16: sample_f16 in Sample8, sample_f16_any;
+    bf16: sample_bf16 in Sample8, sample_bf16_any;
+}

@@ -1,0 +1,92 @@
+"""Norms, softmax, the largest elements and quantisation, on NumPy's arrays."""
+
+import numpy
+import pytest
+
+import cutlet
+
+
+def rms_norm(x, weight, eps):
+    return x / numpy.sqrt((x * x).mean(-1, keepdims=True) + eps) * weight
+
+
+def softmax(x):
+    powers = numpy.exp(x - x.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 64), (2, 3, 5, 600), (4, 5000)])
+def test_rms_norm(rng, shape):
+    x, weight = rng.standard_normal(shape, "float32"), rng.random(shape[-1], "float32")
+    expected = rms_norm(x.astype("float64"), weight, 1e-6)
+    numpy.testing.assert_allclose(cutlet.rms_norm(x, weight), expected, rtol=1e-5, atol=1e-6)
+    assert cutlet.rms_norm(x, weight, out=x) is x
+    numpy.testing.assert_allclose(x, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_norms_of_heads_that_are_slices(rng):
+    qkv = rng.standard_normal((5, 3, 4, 32), "float32")
+    before = qkv.copy()
+    cutlet.rms_norm(qkv[:, 1], out=qkv[:, 1])
+    numpy.testing.assert_array_equal(qkv[:, ::2], before[:, ::2])
+    numpy.testing.assert_allclose(qkv[:, 1], rms_norm(before[:, 1], 1, 1e-6), rtol=1e-5, atol=1e-6)
+
+
+def test_layer_norm_with_a_residual(rng):
+    x, residual = rng.standard_normal((2, 6, 100), "float32"), rng.standard_normal((6, 100), "float32")
+    weight, bias = rng.random(100, "float32"), rng.random(100, "float32")
+    sums = x[0] + residual
+    found = cutlet.layer_norm(x[0], weight, bias, eps=1e-5, residual=residual)
+    numpy.testing.assert_array_equal(residual, sums)
+    normal = (sums - sums.mean(-1, keepdims=True)) / numpy.sqrt(sums.var(-1, keepdims=True) + 1e-5)
+    numpy.testing.assert_allclose(found, normal * weight + bias, rtol=1e-4, atol=1e-5)
+    with pytest.raises(ValueError, match="the weight is .*, and a row has 100 elements"):
+        cutlet.layer_norm(x, weight[:99])
+
+
+def test_softmax(rng):
+    x = rng.standard_normal((2, 3, 4, 9), "float32")
+    numpy.testing.assert_allclose(cutlet.softmax(x), softmax(x), rtol=1e-5, atol=1e-7)
+    numpy.testing.assert_allclose(cutlet.softmax(x, log=True), numpy.log(softmax(x)), rtol=1e-5, atol=1e-6)
+    mask = numpy.where(rng.random((4, 9)) < 0.3, -numpy.inf, 0).astype("float32")
+    mask[:, 0] = 0
+    found = cutlet.softmax(x, scale=0.5, mask=numpy.broadcast_to(mask, x.shape), causal=5)
+    hidden = numpy.arange(9) > numpy.arange(4)[:, None] + 5
+    expected = softmax(numpy.where(hidden, -numpy.inf, x * 0.5 + mask))
+    numpy.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-7)
+    assert cutlet.softmax(x, out=x) is x
+
+
+def test_rows_without_a_finite_number_have_no_probabilities():
+    x = numpy.array([[-numpy.inf, -numpy.inf], [numpy.nan, 0]], "float32")
+    found = cutlet.softmax(x)
+    numpy.testing.assert_array_equal(found[0], [0, 0])
+    assert numpy.isnan(found[1]).all()
+
+
+def test_argmax(rng):
+    x = rng.integers(0, 50, (3, 4, 700)).astype("float32")
+    found = cutlet.argmax(x)
+    assert found.dtype == numpy.int32
+    numpy.testing.assert_array_equal(found, x.argmax(-1))
+    assert cutlet.argmax(x[0, 0]).tolist() == [x[0, 0].argmax()]
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+def test_other_types_are_refused(array, dtype):
+    with pytest.raises(TypeError, match=f"x is {dtype}; give float32, float16 or bfloat16"):
+        cutlet.softmax(array(2, 3, dtype=dtype))
+
+
+def test_quantize(rng):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x = rng.standard_normal((3, 300), "float32")
+    out, scales = numpy.empty(x.shape, ml_dtypes.float8_e4m3fn), numpy.empty((3, 3), "float32")
+    cutlet.quantize(x, out, scales, by="blocks")
+    for block in range(3):
+        of_block = x[:, 128 * block :][:, :128]
+        numpy.testing.assert_allclose(scales[:, block], abs(of_block).max(-1) / 448, rtol=1e-6)
+        found = out[:, 128 * block :][:, :128].astype("float32") * scales[:, block : block + 1]
+        numpy.testing.assert_allclose(found, of_block, rtol=0.07, atol=1e-4)
+    with pytest.raises(ValueError, match='by is "columns"; give rows or blocks'):
+        cutlet.quantize(x, out, scales, by="columns")
