@@ -129,8 +129,8 @@ pub fn gemm<'a, T: Element<D>, D: DeviceData>(
 ///
 /// If C has another type than A and B, the accumulators go to scratch memory, and a second kernel makes C, but for an
 /// `i32` C of `i8`. On Hopper, a `bf16` or `f16` C of `i8` needs no second kernel if `beta` is 0, nothing but
-/// [scales](Gemm::outer_scales) is fused, and rows of C start at multiples of 16 bytes and have a multiple of 16 bytes. On
-/// Hopper, an `f32` C of 16-bit A and B needs no second kernel if all of this holds:
+/// [scales](Gemm::outer_scales) is fused, and rows of C start at multiples of 16 bytes and have a multiple of 16 bytes.
+/// On Hopper, an `f32` C of 16-bit A and B needs no second kernel if all of this holds:
 ///
 /// - `beta` is 0, or 1 as for gradients that are accumulated.
 /// - Nothing is fused, and k is not split.

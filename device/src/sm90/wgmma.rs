@@ -302,8 +302,8 @@ macro_rules! __wgmma_n {
 }
 
 /// The columns of the table of instructions. Expands `$each!` with its own arguments in braces, and then with every
-/// pair of types: a name, k, the types of A, B and the accumulators, the names of the latter two and of B in PTX, and the
-/// form: the majors that they may have, `any` or `k`, or `integers`, which are K-major and have no factors.
+/// pair of types: a name, k, the types of A, B and the accumulators, their names in PTX, and the form:
+/// the majors that they may have, `any` or `k`, or `integers`, which are K-major and have no factors.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __wgmma_types {
