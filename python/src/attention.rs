@@ -1,6 +1,6 @@
 //! `attention`: `softmax(Q·Kᵀ · scale)·V`.
 
-use cutlet::{Attention, AttentionElement, DeviceData, Layout, View};
+use cutlet::{Attention, AttentionElement, DeviceData, Layout, Tensor, View};
 use pyo3::prelude::*;
 
 use crate::array::{Array, tuple};
@@ -160,6 +160,11 @@ struct Laid<'a> {
 }
 
 impl<'a> Laid<'a> {
+    /// The tensor, for reading.
+    fn tensor<T: DeviceData>(&self, context: &'static Context) -> cutlet::Result<Tensor<'a, T>> {
+        self.array.tensor(context, self.layout)
+    }
+
     fn of(array: &'a Array) -> Result<Self> {
         let layout = array.layout(NAME)?;
         Ok(Laid { array, layout })
@@ -202,7 +207,6 @@ impl Operands<'_> {
     fn enqueue<T: AttentionElement>(&self, call: &Call<'_>) -> Result<()> {
         let context = call.context();
         call.run(false, || {
-            let of = |it: &Laid<'_>| it.array.tensor::<T>(context, it.layout);
             let mut attention = Attention::new().soft_cap(self.soft_cap);
             if let Some([before, after]) = self.window {
                 attention = attention.window(before, after);
@@ -230,7 +234,9 @@ impl Operands<'_> {
                 .output
                 .array
                 .tensor_mut::<T>(context, self.output.layout)?;
-            let (queries, keys, values) = (of(&self.queries)?, of(&self.keys)?, of(&self.values)?);
+            let queries = self.queries.tensor::<T>(context)?;
+            let keys = self.keys.tensor::<T>(context)?;
+            let values = self.values.tensor::<T>(context)?;
             attention.run(&context.stream, queries, keys, values, output)
         })
     }
