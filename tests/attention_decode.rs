@@ -546,6 +546,13 @@ fn wrong_operands_are_refused() {
     let lengths = stream.zeroed::<i32>(3).unwrap();
     let wrong = refusal([q, k, k, q], new().lengths(lengths.view()));
     assert!(wrong.contains("the lengths are 3 numbers for 2 sequences"));
+    let page = [1, 2048, 1, 8];
+    let table = DeviceTensor::<i32>::zeroed(&stream, [1, 1 << 20]).unwrap();
+    let wrong = refusal(
+        [[1, 1, 1, 8], page, page, [1, 1, 1, 8]],
+        new().paged(&table),
+    );
+    assert!(wrong.contains("a sequence may have 2147483648 keys; give up to 1073741824"));
     let table = DeviceTensor::<i32>::zeroed(&stream, [3, 1]).unwrap();
     assert!(
         refusal([q, k, k, q], new().paged(&table)).contains("for 2 sequences; give a row for each")

@@ -267,6 +267,9 @@ fn columns(table: &Tensor<'_, i32>, sequences: usize) -> Result<usize> {
     Ok(columns)
 }
 
+/// Keys of a sequence: a key's number and a window's keys fit 31 bits together.
+const MOST_KEYS: usize = 1 << 30;
+
 /// The blocks of a launch.
 struct Work {
     args: WorkArgs,
@@ -282,6 +285,12 @@ fn work(extents: &Extents, splits: usize) -> Result<Work> {
         heads_of_keys,
         ..
     } = *extents;
+    if extents.keys > MOST_KEYS {
+        return refuse(format!(
+            "a sequence may have {} keys; give up to {MOST_KEYS}, or say by `longest` that there are no more",
+            extents.keys
+        ));
+    }
     let group = heads / heads_of_keys;
     let rows = queries.saturating_mul(group);
     let tiles = rows.div_ceil(ROWS as usize);
