@@ -240,7 +240,7 @@ fn compare<T: Rounded>(
     expected: impl Fn([usize; 3]) -> (Vec<f64>, Vec<f64>, f64),
 ) {
     // Some queries of many, the first and the last ones among them.
-    let some = |query: &usize| *query % 7 == 0 || *query + 2 > queries;
+    let some = |query: &usize| query.is_multiple_of(7) || *query + 2 > queries;
     for sequence in 0..sequences {
         for query in (0..queries).filter(some) {
             for head in 0..heads {

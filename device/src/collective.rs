@@ -12,6 +12,7 @@
 //! | operands fetched into the L2 cache | [`Prefetch`] |
 //! | rows that begin anywhere | [`UnalignedRows`] |
 
+mod back_and_forth;
 mod block_reduce;
 mod cluster_reduce;
 mod cluster_shape;
@@ -30,6 +31,7 @@ mod tile_ring;
 mod unaligned_rows;
 mod vector_ring;
 
+pub use back_and_forth::BackAndForth;
 pub use block_reduce::BlockReduce;
 pub use cluster_reduce::{ClusterReduce, DsmemBuffer, DsmemReceiver, DsmemSender};
 pub use cluster_shape::{Cluster, ClusterShape, DynamicCluster};

@@ -7,7 +7,10 @@ use cutlet_layout_core::Layout;
 use super::NAME;
 use crate::into_tensor::one_stride;
 use crate::matrix::{disjoint, in_stream};
-use crate::{Error, MAX_EXTENT, Result, Tensor, TensorMut};
+use crate::{Error, Result, Tensor, TensorMut};
+
+/// The largest extent, so that a query and a window add up to a number of 31 bits.
+const MOST: usize = 1 << 29;
 
 /// The tensors of a call.
 pub(super) struct Tensors<'t, T: DeviceData> {
@@ -75,9 +78,9 @@ impl Heads {
     pub fn of<T>(what: &str, layout: &Layout, address: u64) -> Result<Self> {
         let modes = modes(what, layout, ["sequence", "row", "head", "feature"])?;
         let (extents, strides) = (modes.map(|it| it[0]), modes.map(|it| it[1]));
-        if let Some(extent) = extents.iter().find(|extent| **extent > MAX_EXTENT) {
+        if let Some(extent) = extents.iter().find(|extent| **extent > MOST) {
             return refuse(format!(
-                "{what} is {}, and a mode has at most {MAX_EXTENT} elements, not {extent}",
+                "{what} is {}, and a mode has at most {MOST} elements, not {extent}",
                 layout.to_dynamic()
             ));
         }

@@ -68,7 +68,7 @@ pub struct Window {
 
 impl Window {
     /// So many keys are all.
-    const ALL: i32 = 1 << 30;
+    const ALL: i32 = 1 << 29;
     /// All keys.
     pub const FULL: Self = Self {
         before: Self::ALL,

@@ -1,7 +1,5 @@
 //! The tile scheduler: which tiles of queries a block computes.
 
-use cutlet_device::{block_idx, grid_dim};
-
 use super::args::{SequencesArgs, TilesArgs};
 
 /// A tile of queries of a head of a sequence.
@@ -64,8 +62,16 @@ impl Sequence {
     }
 }
 
+impl TilesArgs {
+    /// How many tiles there are.
+    #[inline(always)]
+    pub const fn count(&self) -> u32 {
+        self.of_head * self.all_heads
+    }
+}
+
 impl WorkTile {
-    /// Tile `nth` of a launch.
+    /// Tile `nth` of a launch. Those of the last queries come first: if queries see no later keys, they take longest.
     #[inline(always)]
     pub fn of(args: &TilesArgs, nth: u32) -> Self {
         let (rest, head) = div_rem(nth, args.heads_at_a_time);
@@ -86,41 +92,4 @@ impl WorkTile {
 fn div_rem(dividend: u32, divisor: u32) -> (u32, u32) {
     let divisor = divisor.max(1);
     (dividend / divisor, dividend % divisor)
-}
-
-/// The numbers of the tiles of a block that stays for the whole launch.
-///
-/// Tiles of the last queries come first: if queries see no later keys, these take longest. Every second row of blocks
-/// takes its tiles backwards, so that no block has the longest one of each row.
-#[derive(Clone, Copy, Debug)]
-pub struct WorkTiles {
-    count: u32,
-    row: u32,
-}
-
-impl WorkTiles {
-    /// The running block's tiles.
-    #[inline(always)]
-    pub fn new(args: TilesArgs) -> Self {
-        Self {
-            count: args.of_head * args.all_heads,
-            row: 0,
-        }
-    }
-}
-
-impl Iterator for WorkTiles {
-    type Item = u32;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<u32> {
-        let (block, blocks) = (block_idx().x.get(), grid_dim().x);
-        let in_row = match self.row % 2 {
-            0 => block,
-            _ => blocks - 1 - block,
-        };
-        let nth = self.row * blocks + in_row;
-        self.row += 1;
-        (nth < self.count).then_some(nth)
-    }
 }

@@ -268,7 +268,7 @@ fn columns(table: &Tensor<'_, i32>, sequences: usize) -> Result<usize> {
 }
 
 /// Keys of a sequence: a key's number and a window's keys fit 31 bits together.
-const MOST_KEYS: usize = 1 << 30;
+const MOST_KEYS: usize = 1 << 29;
 
 /// The blocks of a launch.
 struct Work {

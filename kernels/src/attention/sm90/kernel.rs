@@ -5,7 +5,7 @@
 //! weights of the scores, and multiplies these by the values. The consumers take turns at the tensor cores: while one
 //! of them makes weights, the other one multiplies.
 
-use cutlet_device::collective::{Producer, Stages};
+use cutlet_device::collective::{BackAndForth, Producer, Stages};
 use cutlet_device::tma::{LoadOptions, TensorMap, prefetch_tensor_map};
 use cutlet_device::warpgroup::{
     WarpgroupIdx, WarpgroupThread, decrease_registers, increase_registers, warpgroup_idx,
@@ -24,7 +24,7 @@ use super::scores::ScoresOfRows;
 use super::store::{Rows, store, store_log_sum_exp};
 use crate::attention::args::Args;
 use crate::attention::mask::{KeyBlocks, ScorePlaces};
-use crate::attention::scheduler::{Sequence, WorkTile, WorkTiles};
+use crate::attention::scheduler::{Sequence, WorkTile};
 use crate::attention::score_mod::ScoreMod;
 
 /// All tiles that are this block's. Any grid computes all.
@@ -113,7 +113,7 @@ impl<C: Config> Loader<'_, C> {
         } = self.block;
         let (mut of_queries, mut of_keys, mut of_values) =
             (queries.1.producer(), keys.1.producer(), values.1.producer());
-        for work in WorkTiles::new(self.args.tiles) {
+        for work in BackAndForth::new(self.args.tiles.count()) {
             let tile = WorkTile::of(&self.args.tiles, work);
             let sequence = Sequence::of(&self.args.sequences, tile.sequence);
             if !has_queries::<C>(tile, sequence) {
@@ -219,10 +219,10 @@ unsafe fn consume<C: Config, M: ScoreMod>(
     (consumer, thread): (WarpgroupIdx, WarpgroupThread),
 ) {
     let mut of_queries = block.queries.1.consumer();
-    of_queries.skip(consumer.get());
+    of_queries.skip(consumer.own(1, 0));
     let mut mainloop = Mainloop::<C>::new(block, consumer, thread);
     let places = ScorePlaces::of::<C::Scores>(thread);
-    for work in WorkTiles::new(args.tiles) {
+    for work in BackAndForth::new(args.tiles.count()) {
         let rows = Rows::of(args, work, consumer);
         if !has_queries::<C>(rows.tile, rows.sequence) {
             continue;

@@ -40,7 +40,7 @@ impl Rows {
     /// The block of rows of the sequence, in units of [`ROWS`].
     #[inline(always)]
     fn block(&self) -> u32 {
-        self.tile.of_queries * CONSUMERS as u32 + self.consumer.get()
+        self.tile.of_queries * CONSUMERS as u32 + self.consumer.own(1, 0)
     }
 
     /// The first row's query.
