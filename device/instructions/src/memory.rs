@@ -103,13 +103,16 @@ pub fn shared_accesses(#[shared] bytes: SharedArray<u8, 48>, #[shared] words: Sh
 /// Additions to global memory, or stores.
 ///
 /// # Safety
-/// `to` has three elements.
+/// `floats` and `integers` have three elements each.
 #[kernel(threads = 32, arch = "sm_90a")]
-pub unsafe fn additions(to: GlobalMut<f32>, adds: u32) {
-    let to = ReduceAdd::to_if(adds != 0, to);
+pub unsafe fn additions(floats: GlobalMut<f32>, integers: GlobalMut<i32>, adds: u32) {
+    let floats = ReduceAdd::to_if(adds != 0, floats);
+    let integers = ReduceAdd::to_if(adds != 0, integers);
     // SAFETY: as promised by the caller.
     unsafe {
-        to.store_vector(0, [1.0, 2.0]);
-        to.store(2, 3.0);
+        floats.store_vector(0, [1.0, 2.0]);
+        floats.store(2, 3.0);
+        integers.store_vector(0, [1, 2]);
+        integers.store(2, 3);
     }
 }
