@@ -57,6 +57,13 @@ macro_rules! every_n {
         every_n! { @ $a, $b, MnMajor, KMajor, $arguments $($row)* }
         every_n! { @ $a, $b, MnMajor, MnMajor, $arguments $($row)* }
     };
+    ({ integers, $a:ty, $b:ty, $arguments:tt } $($n:literal: $registers:tt,)*) => {$(
+        // Beyond 32, ptxas takes every second N for integers.
+        if const { $n <= 32 || $n % 16 == 0 } {
+            // SAFETY: the kernel's caller promises the same.
+            unsafe { products::<Wgmma<$n, $a, $b, KMajor, KMajor>> $arguments };
+        }
+    )*};
     ({ $form:ident, $a:ty, $b:ty, $arguments:tt } $($row:tt)*) => {
         every_n! { @ $a, $b, KMajor, KMajor, $arguments $($row)* }
     };

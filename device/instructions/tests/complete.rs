@@ -35,6 +35,10 @@ const TIMES_REGISTERS: usize = 1;
 fn table() -> Vec<Instruction> {
     let mut all = Vec::new();
     let mut add = |n: u32, k: u32, types: &str, form: &str| {
+        // Beyond 32, ptxas takes every second N for integers.
+        if form == "integers" && n > 32 && !n.is_multiple_of(16) {
+            return;
+        }
         let name = format!("wgmma.mma_async.sync.aligned.m64n{n}k{k}.{types}");
         let (shared, registers): (&[&[u32]], &[&[u32]]) = match form {
             "any" => (&[&[0, 0], &[0, 1], &[1, 0], &[1, 1]], &[&[0], &[1]]),
@@ -84,9 +88,9 @@ fn every_row_of_the_table_is_issued_in_every_major() {
         let before = expected.insert(instruction.clone(), times);
         assert_eq!(before, None, "{instruction:?} is in the table twice");
     }
-    // For every N: two 16-bit types in four majors each, and two with A in registers; tf32, four pairs of 8-bit
-    // floats and i8 in one.
-    let least = 32 * (2 * (4 + 2) + 6 * (1 + 1));
+    // For every N: two 16-bit types in four majors each, and two with A in registers; tf32 and four pairs of 8-bit
+    // floats in one. For 18 of them, i8 in one.
+    let least = 32 * (2 * (4 + 2) + 5 * (1 + 1)) + 18 * (1 + 1);
     assert!(expected.len() >= least, "{}", expected.len());
 
     let mut found = BTreeMap::new();
