@@ -254,8 +254,9 @@ fn other_version(target: &str, ptx: &str) -> Option<String> {
     })
 }
 
-/// Kernels that may have a stack of so many bytes, whose registers are those of outputs, scores and weights. What is
-/// spilled is used between tiles, but for `attention_*_256_modified`.
+/// Kernels that may have a stack of so many bytes. The registers of attention are those of outputs, scores and weights,
+/// and what is spilled is used between tiles, but for `attention_*_256_modified`. A thread of sampling has 64 registers,
+/// because a block has 1024 threads.
 const SPILLING: &[(&str, u32)] = &[
     ("attention_bf16_128_modified", 64),
     ("attention_bf16_256", 56),
@@ -263,6 +264,7 @@ const SPILLING: &[(&str, u32)] = &[
     ("attention_f16_128_modified", 64),
     ("attention_f16_256", 56),
     ("attention_f16_256_modified", 128),
+    ("sample_f32", 16),
 ];
 
 /// Whether an entry's stack is one that it may have.
