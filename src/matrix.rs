@@ -1,10 +1,12 @@
 //! Matrices on a device, in the words of BLAS: tensors of two modes, of which one is contiguous.
 
+use std::num::NonZeroU32;
 use std::ops::Range;
 use std::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
 
 use cutlet_device::{DeviceData, Global, GlobalMut};
 use cutlet_host::{IntoView, IntoViewMut, Stream, View, ViewMut};
+use cutlet_layout_core::Divisor;
 
 use crate::{Error, Result};
 
@@ -341,6 +343,12 @@ pub(crate) fn pointer<E: DeviceData>(view: View<'_, impl DeviceData>) -> Global<
 /// A kernel's pointer to an address, for writing elements of type `E`.
 pub(crate) fn pointer_mut<E: DeviceData>(address: u64) -> GlobalMut<E> {
     GlobalMut::from_ptr(with_exposed_provenance_mut(address as usize))
+}
+
+/// An extent by which a kernel divides; 1 for 0.
+pub(crate) fn divisor(extent: usize) -> Divisor {
+    let extent = u32::try_from(extent).ok().and_then(NonZeroU32::new);
+    Divisor::new(extent.unwrap_or(NonZeroU32::MIN))
 }
 
 /// Returns an error unless work in the stream may use an operand.

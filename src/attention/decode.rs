@@ -7,6 +7,7 @@ use std::mem;
 use cutlet_host::{Stream, View};
 
 use super::AttentionElement;
+use crate::attention::heads::Tensors;
 use crate::{IntoTensor, IntoTensorMut, Result, Tensor};
 
 pub use launch::Kernels;
@@ -186,12 +187,12 @@ impl<'a> AttentionDecode<'a> {
         output: impl IntoTensorMut<'t, Element = T>,
     ) -> Result<()> {
         mem::replace(&mut self.operands, Ok(()))?;
-        let operands = launch::Operands {
+        let tensors = Tensors {
             queries: queries.into_tensor()?,
             keys: keys.into_tensor()?,
             values: values.into_tensor()?,
             output: output.into_tensor_mut()?,
         };
-        operands.run(self, stream)
+        tensors.decode(self, stream)
     }
 }

@@ -157,14 +157,19 @@ impl<T: DeviceData> Tensors<'_, T> {
         Ok((all, extents))
     }
 
-    /// Returns an error unless the stream may use the tensors, and the output overlaps none of the others.
-    pub fn check(&self, stream: &Stream) -> Result<()> {
-        let written = self.output.addresses();
-        for (what, tensor) in [
+    /// The tensors that are read, with their names in errors.
+    pub fn read(&self) -> [(&'static str, &Tensor<'_, T>); 3] {
+        [
             ("the queries", &self.queries),
             ("the keys", &self.keys),
             ("the values", &self.values),
-        ] {
+        ]
+    }
+
+    /// Returns an error unless the stream may use the tensors, and the output overlaps none of the others.
+    pub fn check(&self, stream: &Stream) -> Result<()> {
+        let written = self.output.addresses();
+        for (what, tensor) in self.read() {
             in_stream(NAME, stream, what, tensor.view)?;
             disjoint(NAME, what, tensor.addresses(), written.clone())?;
         }

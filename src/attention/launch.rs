@@ -1,6 +1,5 @@
 //! The launch: which kernel runs, and the arguments that it gets.
 
-use std::num::NonZeroU32;
 use std::ptr;
 
 use cutlet_device::{DeviceData, Global, GlobalMut};
@@ -11,12 +10,11 @@ use cutlet_kernels::attention::score_mod::{Modifications, ScoreMod, Unmodified};
 use cutlet_kernels::attention::sm90::instances::{
     BF16, BF16_MODIFIED, F16, F16_MODIFIED, Instance,
 };
-use cutlet_layout_core::Divisor;
 use half::{bf16, f16};
 
 use super::heads::{Extents, Heads, Tensors, modes, refuse};
 use super::{Attention, AttentionElement, NAME, Packed};
-use crate::matrix::{disjoint, in_stream, pointer, pointer_mut};
+use crate::matrix::{disjoint, divisor, in_stream, pointer, pointer_mut};
 use crate::{Error, Result, Tensor, TensorMut};
 
 /// The kernels for an element type.
@@ -121,11 +119,7 @@ impl Call<'_> {
             values.encode(tensors.values.view, box_of_values)?,
         );
         // TMA gets addresses alone.
-        for (what, tensor) in [
-            ("the queries", &tensors.queries),
-            ("the keys", &tensors.keys),
-            ("the values", &tensors.values),
-        ] {
+        for (what, tensor) in tensors.read() {
             tensor.view.use_in(self.stream, NAME, what)?;
         }
         let device = self.stream.device();
@@ -169,15 +163,21 @@ impl Call<'_> {
     }
 }
 
-/// Refuses a program without the kernels, and a GPU of another compute capability.
-fn supports(device: &Device) -> Result<()> {
-    if !cfg!(feature = "attention") {
-        return Err(Error::NotBuilt {
+/// Refuses a program without the kernels.
+pub(super) fn expect_built() -> Result<()> {
+    match cfg!(feature = "attention") {
+        true => Ok(()),
+        false => Err(Error::NotBuilt {
             operation: NAME,
             family: "attention",
             feature: "attention",
-        });
+        }),
     }
+}
+
+/// Refuses a program without the kernels, and a GPU of another compute capability.
+fn supports(device: &Device) -> Result<()> {
+    expect_built()?;
     match device.compute_capability() {
         Some((major, minor)) if (major, minor) != HOPPER => Err(Error::Device {
             asked: "attention by wgmma, whose kernels are for Hopper (compute capability 9.0),",
@@ -202,6 +202,16 @@ pub(super) fn scale(scale: Option<f32>, features: usize) -> Result<f32> {
     }
 }
 
+/// The soft cap, or 0.
+pub(super) fn checked_soft_cap(soft_cap: f32) -> Result<f32> {
+    match soft_cap.is_finite() && soft_cap >= 0.0 {
+        true => Ok(soft_cap),
+        false => refuse(format!(
+            "the soft cap is {soft_cap}; give a finite number above 0"
+        )),
+    }
+}
+
 pub(super) fn window(window: Option<[usize; 2]>) -> Window {
     let Some(window) = window else {
         return Window::FULL;
@@ -211,14 +221,13 @@ pub(super) fn window(window: Option<[usize; 2]>) -> Window {
 }
 
 fn sequences(packed: Option<&Packed<'_>>, extents: &Extents) -> SequencesArgs {
-    let group = (extents.heads / extents.heads_of_keys) as u32;
     SequencesArgs {
         first_queries: packed.map_or(null(), |it| pointer(it.queries)),
         first_keys: packed.map_or(null(), |it| pointer(it.keys)),
         are_packed: packed.is_some().into(),
         queries: extents.queries as i32,
         keys: extents.keys as i32,
-        group: Divisor::new(NonZeroU32::new(group).unwrap_or(NonZeroU32::MIN)),
+        group: divisor(extents.heads / extents.heads_of_keys),
     }
 }
 
@@ -299,11 +308,7 @@ fn output<T: DeviceData>(
     in_stream(NAME, stream, what, tensor.view.view())?;
     let written = tensor.addresses();
     disjoint(NAME, what, tensors.output.addresses(), written.clone())?;
-    for (what, tensor) in [
-        ("the queries", &tensors.queries),
-        ("the keys", &tensors.keys),
-        ("the values", &tensors.values),
-    ] {
+    for (what, tensor) in tensors.read() {
         disjoint(NAME, what, tensor.addresses(), written.clone())?;
     }
     tensor.view.use_in(stream, NAME, what)?;
@@ -325,12 +330,8 @@ fn modifications(
         slopes,
         ..
     } = attention;
-    if !soft_cap.is_finite() || *soft_cap < 0.0 {
-        return refuse(format!(
-            "the soft cap is {soft_cap}; give a finite number above 0"
-        ));
-    }
-    if *soft_cap == 0.0 && bias.is_none() && slopes.is_none() {
+    let soft_cap = checked_soft_cap(*soft_cap)?;
+    if soft_cap == 0.0 && bias.is_none() && slopes.is_none() {
         return Ok(None);
     }
     let mut args = Modifications {
@@ -338,7 +339,7 @@ fn modifications(
         bias_strides: [0; 3],
         bias_extent: [extents.queries as i32, extents.keys as i32],
         slopes: null(),
-        soft_cap: *soft_cap,
+        soft_cap,
         has_bias: 0,
         has_slopes: 0,
         unused: 0,

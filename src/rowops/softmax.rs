@@ -7,9 +7,9 @@ use cutlet_kernels::rows::softmax::{SoftmaxArgs, softmax_bf16, softmax_f16, soft
 use half::{bf16, f16};
 
 use super::operand::{Read, check_read, optional, read, rows_of, written, written_rows};
-use super::space::{RowSet, divisor};
+use super::space::RowSet;
 use super::{ForRows, refuse};
-use crate::matrix::in_stream;
+use crate::matrix::{divisor, in_stream};
 use crate::{IntoTensor, IntoTensorMut, MAX_EXTENT, Result, Tensor, TensorMut};
 
 /// The operation's name in errors.

@@ -1,12 +1,11 @@
 //! The rows of an operation's operands: the modes before the last one, merged where all operands allow it.
 
-use std::num::NonZeroU32;
-
 use cutlet_kernels::rows::{RowStrides, Space};
-use cutlet_layout_core::{Divisor, Layout};
+use cutlet_layout_core::Layout;
 
 use super::{WIDEST, refuse};
 use crate::into_tensor::{of_leaf, one_stride};
+use crate::matrix::divisor;
 use crate::{MAX_EXTENT, Result};
 
 /// Modes of rows that a kernel knows.
@@ -142,12 +141,6 @@ impl RowSet {
 fn have_same_shape(a: &Layout, b: &Layout) -> bool {
     let are_one_mode = a.num_leaves() == 1 && b.num_leaves() == 1;
     a.shape() == b.shape() || are_one_mode && a.size() == b.size()
-}
-
-/// A divisor below 2³¹.
-pub fn divisor(extent: usize) -> Divisor {
-    let extent = u32::try_from(extent).ok().and_then(NonZeroU32::new);
-    Divisor::new(extent.unwrap_or(NonZeroU32::MIN))
 }
 
 /// Elements of the widest access to all operands.

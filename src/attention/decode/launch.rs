@@ -1,22 +1,18 @@
 //! The launch: checks, the blocks that run, and the arguments that they get.
 
-use std::num::NonZeroU32;
-
-use cutlet_device::DeviceData;
 use cutlet_host::{Device, Stream};
 use cutlet_kernels::PTX;
 use cutlet_kernels::attention::decode::args::{CacheArgs, DecodeArgs, KEYS, ROWS, WARPS, WorkArgs};
 use cutlet_kernels::attention::decode::combine::ROWS_OF_BLOCK;
 use cutlet_kernels::attention::decode::instances::{BF16, F16, Instance};
-use cutlet_layout_core::Divisor;
 use half::{bf16, f16};
 
 use super::AttentionDecode;
-use crate::attention::heads::{Extents, Heads, modes, refuse};
-use crate::attention::launch::{null, of_heads, scale, window};
+use crate::attention::heads::{Extents, Heads, Tensors, modes, refuse};
+use crate::attention::launch::{checked_soft_cap, expect_built, null, of_heads, scale, window};
 use crate::attention::{AttentionElement, NAME};
-use crate::matrix::{disjoint, in_stream, pointer, pointer_mut};
-use crate::{Error, Result, Tensor, TensorMut};
+use crate::matrix::{divisor, in_stream, pointer, pointer_mut};
+use crate::{Error, Result, Tensor};
 
 /// The kernels for an element type.
 pub trait Kernels: Sized + 'static {
@@ -32,18 +28,10 @@ impl Kernels for f16 {
     const DECODE: &'static [Instance<Self>] = F16;
 }
 
-/// The tensors of a call.
-pub(super) struct Operands<'t, T: DeviceData> {
-    pub queries: Tensor<'t, T>,
-    pub keys: Tensor<'t, T>,
-    pub values: Tensor<'t, T>,
-    pub output: TensorMut<'t, T>,
-}
-
-impl<T: AttentionElement> Operands<'_, T> {
-    /// Checks a call, and enqueues it.
-    pub fn run(mut self, call: AttentionDecode<'_>, stream: &Stream) -> Result<()> {
-        let ([queries, cache, output], extents, pages) = self.heads(&call)?;
+impl<T: AttentionElement> Tensors<'_, T> {
+    /// Checks a call of decoding, and enqueues it.
+    pub fn decode(mut self, call: AttentionDecode<'_>, stream: &Stream) -> Result<()> {
+        let ([queries, cache, output], extents, pages) = self.heads_of_cache(&call)?;
         let device = stream.device();
         supports(device)?;
         self.check(stream)?;
@@ -73,7 +61,7 @@ impl<T: AttentionElement> Operands<'_, T> {
             work: work.args,
             window: window(Some(call.window)),
             scale: scale(call.scale, extents.features)?,
-            soft_cap: call.checked_soft_cap()?,
+            soft_cap: checked_soft_cap(call.soft_cap)?,
             features: extents.features as i32,
             has_sinks: 0,
         };
@@ -122,7 +110,7 @@ impl<T: AttentionElement> Operands<'_, T> {
 
     /// The queries, the keys and the output as kernels see them, their extents, and the pages. The keys of the extents
     /// are those of the longest sequence.
-    fn heads(&self, call: &AttentionDecode<'_>) -> Result<([Heads; 3], Extents, usize)> {
+    fn heads_of_cache(&self, call: &AttentionDecode<'_>) -> Result<([Heads; 3], Extents, usize)> {
         let of = |what, tensor: &Tensor<'_, T>| {
             Heads::of::<T>(what, &tensor.layout, tensor.view.address())
         };
@@ -171,20 +159,6 @@ impl<T: AttentionElement> Operands<'_, T> {
             features,
         };
         Ok(([queries, keys, output], extents, pages))
-    }
-
-    /// Returns an error unless the stream may use the tensors, and the output overlaps none of the others.
-    fn check(&self, stream: &Stream) -> Result<()> {
-        let written = self.output.addresses();
-        for (what, tensor) in [
-            ("the queries", &self.queries),
-            ("the keys", &self.keys),
-            ("the values", &self.values),
-        ] {
-            in_stream(NAME, stream, what, tensor.view)?;
-            disjoint(NAME, what, tensor.addresses(), written.clone())?;
-        }
-        in_stream(NAME, stream, "the output", self.output.view.view())
     }
 }
 
@@ -241,16 +215,6 @@ impl AttentionDecode<'_> {
             .saturating_add(after)
             .saturating_add(extents.queries)
             .min(extents.keys)
-    }
-
-    /// The soft cap, or 0.
-    fn checked_soft_cap(&self) -> Result<f32> {
-        match self.soft_cap {
-            cap if cap.is_finite() && cap >= 0.0 => Ok(cap),
-            cap => refuse(format!(
-                "the soft cap is {cap}; give a finite number above 0"
-            )),
-        }
     }
 }
 
@@ -356,20 +320,9 @@ fn first_three(heads: &Heads) -> [i64; 3] {
     [outer, row, head].map(|stride| stride as i64)
 }
 
-fn divisor(number: usize) -> Divisor {
-    let number = u32::try_from(number).ok().and_then(NonZeroU32::new);
-    Divisor::new(number.unwrap_or(NonZeroU32::MIN))
-}
-
 /// Refuses a program without the kernels, and a GPU that they do not run on.
 fn supports(device: &Device) -> Result<()> {
-    if !cfg!(feature = "attention") {
-        return Err(Error::NotBuilt {
-            operation: NAME,
-            family: "attention",
-            feature: "attention",
-        });
-    }
+    expect_built()?;
     match device.compute_capability() {
         Some((major, minor)) if major < 8 => Err(Error::Device {
             asked: "attention by mma.sync, which needs compute capability 8.0,",
