@@ -49,7 +49,7 @@ unsafe fn products<I: WgmmaInstruction<A: RegisterElement>>(
     }
 }
 
-/// [`products`] of a pair of types for every N, in the majors that it may have.
+/// [`products`] of a pair of types for every N that it has, in the majors that it may have.
 macro_rules! every_n {
     ({ any, $a:ty, $b:ty, $arguments:tt } $($row:tt)*) => {
         every_n! { @ $a, $b, KMajor, KMajor, $arguments $($row)* }
@@ -57,17 +57,18 @@ macro_rules! every_n {
         every_n! { @ $a, $b, MnMajor, KMajor, $arguments $($row)* }
         every_n! { @ $a, $b, MnMajor, MnMajor, $arguments $($row)* }
     };
-    ({ integers, $a:ty, $b:ty, $arguments:tt } $($n:literal: $registers:tt,)*) => {$(
-        // Beyond 32, ptxas takes every second N for integers.
-        if const { $n <= 32 || $n % 16 == 0 } {
-            // SAFETY: the kernel's caller promises the same.
-            unsafe { products::<Wgmma<$n, $a, $b, KMajor, KMajor>> $arguments };
-        }
-    )*};
+    ({ integers, $a:ty, $b:ty, $arguments:tt }) => {};
+    ({ integers, $a:ty, $b:ty, $arguments:tt } $n:literal: floats $registers:tt, $($rest:tt)*) => {
+        every_n! { { integers, $a, $b, $arguments } $($rest)* }
+    };
+    ({ integers, $a:ty, $b:ty, $arguments:tt } $n:literal: all $registers:tt, $($rest:tt)*) => {
+        every_n! { @ $a, $b, KMajor, KMajor, $arguments $n: all $registers, }
+        every_n! { { integers, $a, $b, $arguments } $($rest)* }
+    };
     ({ $form:ident, $a:ty, $b:ty, $arguments:tt } $($row:tt)*) => {
         every_n! { @ $a, $b, KMajor, KMajor, $arguments $($row)* }
     };
-    (@ $a:ty, $b:ty, $ja:ty, $jb:ty, $arguments:tt $($n:literal: $registers:tt,)*) => {$(
+    (@ $a:ty, $b:ty, $ja:ty, $jb:ty, $arguments:tt $($n:literal: $operands:ident $registers:tt,)*) => {$(
         // SAFETY: the kernel's caller promises the same.
         unsafe { products::<Wgmma<$n, $a, $b, $ja, $jb>> $arguments };
     )*};

@@ -34,9 +34,8 @@ const TIMES_REGISTERS: usize = 1;
 /// Every instruction of the device crate's table.
 fn table() -> Vec<Instruction> {
     let mut all = Vec::new();
-    let mut add = |n: u32, k: u32, types: &str, form: &str| {
-        // Beyond 32, ptxas takes every second N for integers.
-        if form == "integers" && n > 32 && !n.is_multiple_of(16) {
+    let mut add = |n: u32, operands: &str, k: u32, types: &str, form: &str| {
+        if (operands, form) == ("floats", "integers") {
             return;
         }
         let name = format!("wgmma.mma_async.sync.aligned.m64n{n}k{k}.{types}");
@@ -49,8 +48,8 @@ fn table() -> Vec<Instruction> {
         all.extend(registers.iter().map(|of| (name.clone(), true, of.to_vec())));
     };
     macro_rules! of_n {
-        ({ $k:literal, $types:literal, $form:ident, $add:ident } $($n:literal: $registers:tt,)*) => {
-            $($add($n, $k, $types, stringify!($form));)*
+        ({ $k:literal, $types:literal, $form:ident, $add:ident } $($n:literal: $operands:ident $registers:tt,)*) => {
+            $($add($n, stringify!($operands), $k, $types, stringify!($form));)*
         };
     }
     macro_rules! of_types {

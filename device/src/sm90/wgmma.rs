@@ -18,6 +18,7 @@ use crate::tile::{KMajor, Major};
 use crate::{MmaInstruction, PartialSum, SharedMma};
 
 /// The instruction `wgmma` with 64 × `N` accumulators, for operands of `TA` and `TB`. `N` is 8 to 256, in steps of 8.
+/// Beyond 32, integers have steps of 16.
 ///
 /// | `TA`, `TB` | accumulators | k | majors |
 /// |---|---|---|---|
@@ -47,7 +48,8 @@ pub struct Wgmma<const N: usize, TA, TB = TA, JA = KMajor, JB = KMajor>(
 /// A matrix instruction: the [`Wgmma`]s that exist.
 #[diagnostic::on_unimplemented(
     message = "there is no instruction `{Self}`",
-    note = "N is 8 to 256 in steps of 8; the operands are bf16, f16, f32 (as tf32), 8-bit floats or i8",
+    note = "N is 8 to 256 in steps of 8, or of 16 for integers beyond 32",
+    note = "the operands are bf16, f16, f32 (as tf32), 8-bit floats or i8",
     note = "only bf16 and f16 operands may be MN-major"
 )]
 pub trait WgmmaInstruction: SharedMma<Acc: PartialSum> + imp::Instruction {
@@ -257,46 +259,47 @@ pub fn warpgroup_wait<const PENDING: u32>() {
     imp::wait::<PENDING>();
 }
 
-/// The rows of the table of instructions. Expands `$each!` with its own arguments in braces, and then with every N and
-/// the numbers of the accumulator registers that this N has and the N before has not.
+/// The rows of the table of instructions. Expands `$each!` with its own arguments in braces, and then with every N,
+/// with the operands that have it, and with the numbers of the accumulator registers that this N has and the N before
+/// has not. The operands are `all`, or `floats` alone: beyond 32, integers have every second N.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __wgmma_n {
     ($each:ident! { $($given:tt)* }) => {
         $each! {
             { $($given)* }
-            8: [0 1 2 3],
-            16: [4 5 6 7],
-            24: [8 9 10 11],
-            32: [12 13 14 15],
-            40: [16 17 18 19],
-            48: [20 21 22 23],
-            56: [24 25 26 27],
-            64: [28 29 30 31],
-            72: [32 33 34 35],
-            80: [36 37 38 39],
-            88: [40 41 42 43],
-            96: [44 45 46 47],
-            104: [48 49 50 51],
-            112: [52 53 54 55],
-            120: [56 57 58 59],
-            128: [60 61 62 63],
-            136: [64 65 66 67],
-            144: [68 69 70 71],
-            152: [72 73 74 75],
-            160: [76 77 78 79],
-            168: [80 81 82 83],
-            176: [84 85 86 87],
-            184: [88 89 90 91],
-            192: [92 93 94 95],
-            200: [96 97 98 99],
-            208: [100 101 102 103],
-            216: [104 105 106 107],
-            224: [108 109 110 111],
-            232: [112 113 114 115],
-            240: [116 117 118 119],
-            248: [120 121 122 123],
-            256: [124 125 126 127],
+            8: all [0 1 2 3],
+            16: all [4 5 6 7],
+            24: all [8 9 10 11],
+            32: all [12 13 14 15],
+            40: floats [16 17 18 19],
+            48: all [20 21 22 23],
+            56: floats [24 25 26 27],
+            64: all [28 29 30 31],
+            72: floats [32 33 34 35],
+            80: all [36 37 38 39],
+            88: floats [40 41 42 43],
+            96: all [44 45 46 47],
+            104: floats [48 49 50 51],
+            112: all [52 53 54 55],
+            120: floats [56 57 58 59],
+            128: all [60 61 62 63],
+            136: floats [64 65 66 67],
+            144: all [68 69 70 71],
+            152: floats [72 73 74 75],
+            160: all [76 77 78 79],
+            168: floats [80 81 82 83],
+            176: all [84 85 86 87],
+            184: floats [88 89 90 91],
+            192: all [92 93 94 95],
+            200: floats [96 97 98 99],
+            208: all [100 101 102 103],
+            216: floats [104 105 106 107],
+            224: all [108 109 110 111],
+            232: floats [112 113 114 115],
+            240: all [116 117 118 119],
+            248: floats [120 121 122 123],
+            256: all [124 125 126 127],
         }
     };
 }
@@ -326,25 +329,26 @@ macro_rules! __wgmma_types {
 /// four registers to those of the row before.
 macro_rules! for_each_n {
     ({ $($registers:literal)* }) => {};
-    ({ $($registers:literal)* } $n:literal: [$($more:literal)*], $($rest:tt)*) => {
-        __wgmma_types! { instructions! { $n, [$($registers)* $($more)*] } }
+    ({ $($registers:literal)* } $n:literal: $operands:ident [$($more:literal)*], $($rest:tt)*) => {
+        __wgmma_types! { instructions! { $operands, $n, [$($registers)* $($more)*] } }
         for_each_n! { { $($registers)* $($more)* } $($rest)* }
     };
 }
 
-/// Implements the instructions of one N, for every pair of types.
+/// Implements the instructions of one N, for every pair of types that has it.
 macro_rules! instructions {
-    ({ $n:literal, $registers:tt }
+    ({ $operands:ident, $n:literal, $registers:tt }
         $($name:ident: $k:literal, $a:ty, $b:ty, $acc:ty, $types:literal, $form:ident;)*) => {
-        $(instruction! { $form $n, $k, $a, $b, $acc, $types, $registers })*
+        $(instruction! { $operands $form $n, $k, $a, $b, $acc, $types, $registers })*
     };
 }
 
 macro_rules! instruction {
-    (any $($of:tt)*) => {
+    (floats integers $($of:tt)*) => {};
+    ($operands:ident any $($of:tt)*) => {
         instruction! { @ [JA: Major, JB: Major] JA, JB, any, $($of)* }
     };
-    ($form:ident $($of:tt)*) => {
+    ($operands:ident $form:ident $($of:tt)*) => {
         instruction! { @ [] KMajor, KMajor, $form, $($of)* }
     };
     (@ [$($generics:tt)*] $ja:ty, $jb:ty, $form:ident, $n:literal, $k:literal, $a:ty, $b:ty, $acc:ty,
