@@ -33,7 +33,7 @@ def of_tensors(m, n, k, device):
 
 
 def of_blocks(m, n, k, device):
-    """Ways with scales of blocks, which PyTorch has on GPUs."""
+    """Ways with scales of blocks, which PyTorch has on GPUs, for more than one row."""
     a, b = (torch.randn(lines, k, device=device).to(E4M3) for lines in (m, n))
     scale_a = torch.rand(k // 128, m, device=device).t()
     scale_b = torch.rand(n // 128, k // 128, device=device).t()
@@ -50,7 +50,7 @@ def main():
     shapes += [(rows, 7168, 18432) for rows in (1, 16, 64, 128)]
     for m, n, k in [(16, 128, 256)] if found.tiny else shapes:
         compare(f"{m} × {n} × {k}, one scale", of_tensors(m, n, k, found.device), tolerance=2e-2)
-        if not found.tiny:
+        if not found.tiny and m > 1:
             compare(f"{m} × {n} × {k}, scales of blocks", of_blocks(m, n, k, found.device), tolerance=2e-2)
 
 
