@@ -16,6 +16,7 @@ mod page;
 mod pytorch;
 mod results;
 mod row;
+mod rows;
 mod run;
 pub mod suite;
 mod table;
@@ -59,6 +60,7 @@ enum What {
     Movement(RunArgs),
     Moe(moe::MoeArgs),
     Attention(attention::AttentionArgs),
+    Rows(rows::RowsArgs),
     /// Contractions in einsum's notation, against cuBLASLt's product of packed matrices with as many elements.
     Contract(RunArgs),
     /// GEMM, gather, movement and contractions.
@@ -156,6 +158,7 @@ impl BenchArgs {
             | What::All(args) => &args.output,
             What::Moe(args) => &args.output,
             What::Attention(args) => &args.output,
+            What::Rows(args) => &args.output,
             What::Compare(args) => &args.output,
             What::Report(args) => &args.output,
         }
@@ -198,6 +201,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         What::Movement(args) => measure(args, Families::Movement)?,
         What::Moe(args) => moe::run(args)?,
         What::Attention(args) => attention::run(args)?,
+        What::Rows(args) => rows::run(args)?,
         What::Contract(args) => measure(args, Families::Contract)?,
         What::All(args) => measure(args, Families::All)?,
         What::Compare(args) => compare(args)?,

@@ -176,6 +176,12 @@ fn the_other_commands_have_documented_results() {
     assert_result(&attention, "`cutlet bench attention`", &["device", "rows"]);
     assert_eq!(attention["rows"][1]["check"]["right"], true);
 
+    let rows = result("bench rows --backend cpu --rounds 5");
+    assert_result(&rows, "`cutlet bench rows`", &["device", "rows"]);
+    let rows = rows["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 12);
+    assert!(rows.iter().all(|row| row["right"] == true), "{rows:?}");
+
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("json.tuning");
     // That of an earlier run may be of other kernels, and would be added to.
     let _ = std::fs::remove_file(&file);
