@@ -2,6 +2,7 @@
 
 mod decode;
 mod heads;
+mod kernels;
 mod launch;
 
 use std::mem;
@@ -13,12 +14,13 @@ use half::{bf16, f16};
 use crate::{IntoTensor, IntoTensorMut, Result, Tensor, TensorMut};
 
 pub use decode::AttentionDecode;
+pub use kernels::AttentionKernels;
 
 /// The operation's name in errors.
 const NAME: &str = "attention";
 
 /// An element type of [`Attention`]: `f16` or `bf16`.
-pub trait AttentionElement: DeviceData + launch::Kernels + decode::Kernels {}
+pub trait AttentionElement: DeviceData + kernels::Kernels + decode::Kernels {}
 impl AttentionElement for f16 {}
 impl AttentionElement for bf16 {}
 
@@ -62,8 +64,8 @@ pub fn attention<'a, T: AttentionElement>(
 /// | keys, values | (sequences, keys, heads of keys, features) |
 ///
 /// The heads of keys divide the heads: with fewer of them, neighbouring heads of queries share keys and values
-/// (grouped-query attention). There are up to 256 features. Features are contiguous, and all other strides are multiples
-/// of 16 bytes, so that the parts of one QKV tensor need no copy.
+/// (grouped-query attention). There are up to 256 features, a multiple of 8. Features are contiguous, and all other
+/// strides are multiples of 16 bytes, so that the parts of one QKV tensor need no copy.
 ///
 /// Query `i` of `m` belongs to key `i + n − m` of `n`: the last query belongs to the last key. A query that sees no key
 /// has an output of 0.
@@ -71,7 +73,7 @@ pub fn attention<'a, T: AttentionElement>(
 /// A score is `scale · q·k`. It is capped first, then the bias is added, then the slope of ALiBi, then the mask applies.
 /// Products and sums are in f32, and weights are rounded to the element type before they multiply the values.
 ///
-/// The kernels are for Hopper (compute capability 9.0).
+/// The kernels are for GPUs from compute capability 8.0 on. Hopper (9.0) has [its own](AttentionKernels).
 ///
 /// ```
 /// use cutlet::{Attention, Device, DeviceTensor, bf16};
@@ -101,6 +103,7 @@ pub struct Attention<'a> {
     sinks: Option<View<'a, f32>>,
     log_sum_exp: Option<TensorMut<'a, f32>>,
     packed: Option<Packed<'a>>,
+    kernels: Option<AttentionKernels>,
     /// What was wrong with an operand.
     operands: Result<()>,
 }
@@ -127,6 +130,7 @@ impl Default for Attention<'_> {
             sinks: None,
             log_sum_exp: None,
             packed: None,
+            kernels: None,
             operands: Ok(()),
         }
     }
@@ -223,15 +227,35 @@ impl<'a> Attention<'a> {
         Attention { packed, ..self }
     }
 
+    /// Uses these kernels instead of those for the device: to compare both.
+    ///
+    /// ```
+    /// use cutlet::{Attention, AttentionKernels, Device, DeviceTensor, bf16};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let rows = || DeviceTensor::upload(&stream, &[bf16::ONE; 9 * 64], [1, 9, 1, 64]);
+    /// let mut output = DeviceTensor::<bf16>::zeroed(&stream, [1, 9, 1, 64])?;
+    /// Attention::new()
+    ///     .kernels(AttentionKernels::Sm80)
+    ///     .run(&stream, &rows()?, &rows()?, &rows()?, &mut output)?;
+    /// assert_eq!(output.download(&stream)?[0], bf16::ONE);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn kernels(self, kernels: AttentionKernels) -> Self {
+        let kernels = Some(kernels);
+        Attention { kernels, ..self }
+    }
+
     /// Enqueues the attention of `queries` to `keys` and `values`, and writes `output`.
     ///
     /// # Errors
     /// - Shapes do not agree, or the heads of keys do not divide the heads.
-    /// - There are more than 256 features, features are not contiguous, or another stride is no multiple of 16 bytes.
+    /// - There are more than 256 features or no multiple of 8, features are not contiguous, or another stride is no
+    ///   multiple of 16 bytes.
     /// - A number is not finite, or not above 0.
     /// - `output` overlaps another operand, or reaches one of its elements twice.
     /// - An operand is on another device than the stream, or bound to another stream.
-    /// - The device is a GPU of another compute capability than 9.0.
+    /// - The device is a GPU of a compute capability below 8.0, or not the one of the [`kernels`](Self::kernels).
     pub fn run<'t, T: AttentionElement>(
         mut self,
         stream: &Stream,

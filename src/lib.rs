@@ -45,7 +45,7 @@ mod swiglu;
 mod take_along_dim;
 mod tensor;
 
-pub use attention::{Attention, AttentionDecode, AttentionElement, attention};
+pub use attention::{Attention, AttentionDecode, AttentionElement, AttentionKernels, attention};
 pub use capture::{capture, capture_owned};
 pub use contract::{Contraction, contract};
 pub use cutlet_device::fp8::F8E4M3;

@@ -1,6 +1,10 @@
-//! `Attention` against f64: types, heads, masks, biases, packed sequences, strides, and values that are not finite.
+//! `Attention` against f64: types, heads, masks, biases, packed sequences, strides, and values that are not finite. Each
+//! test runs all kernels that the device has.
 
-use cutlet::{Attention, AttentionElement, Device, DeviceTensor, Error, Tensor, TensorMut, layout};
+use cutlet::{
+    Attention, AttentionElement, AttentionKernels, Device, DeviceTensor, Error, Tensor, TensorMut,
+    layout,
+};
 use half::{bf16, f16};
 
 use crate::random;
@@ -56,6 +60,16 @@ impl Rounded for f16 {
     fn of(number: f32) -> Self {
         f16::from_f32(number)
     }
+}
+
+/// A call for each of the kernels that run on the device.
+fn each_kernels<'a>() -> impl Iterator<Item = Attention<'a>> {
+    let kernels = match Device::auto().compute_capability() {
+        None | Some((9, 0)) => &[AttentionKernels::Sm80, AttentionKernels::Sm90][..],
+        _ => &[AttentionKernels::Sm80],
+    };
+    let call = |kernels: &AttentionKernels| Attention::new().kernels(*kernels);
+    kernels.iter().map(call)
 }
 
 /// Numbers with the moments of a normal distribution.
@@ -167,6 +181,11 @@ fn exact<T: Rounded>(
 
 /// Runs a call, and compares the output and the logarithms with loops.
 fn check<T: Rounded>(case: Case) {
+    each_kernels().for_each(|call| check_call::<T>(case, call));
+}
+
+/// [`check`] of some kernels.
+fn check_call<T: Rounded>(case: Case, call: Attention<'_>) {
     let stream = Device::auto().stream().unwrap();
     let of = Operands::<T>::random(&case);
     let Case {
@@ -198,9 +217,7 @@ fn check<T: Rounded>(case: Case) {
         .unwrap();
     let mut sums = DeviceTensor::new(poisoned, [sequences, queries, heads]).unwrap();
 
-    let mut call = Attention::new()
-        .soft_cap(case.soft_cap)
-        .log_sum_exp(&mut sums);
+    let mut call = call.soft_cap(case.soft_cap).log_sum_exp(&mut sums);
     if let Some([before, after]) = case.window {
         call = call.window(before, after);
     }
@@ -407,21 +424,22 @@ fn a_query_without_keys_has_an_output_of_zero_whatever_values_are() {
     let q = DeviceTensor::upload(&stream, &ones, [1, 6, 1, 64]).unwrap();
     let k = DeviceTensor::upload(&stream, &ones[..4 * 64], [1, 4, 1, 64]).unwrap();
     let v = DeviceTensor::upload(&stream, &[bf16::INFINITY; 4 * 64], [1, 4, 1, 64]).unwrap();
-    let mut output = DeviceTensor::upload(&stream, &ones, [1, 6, 1, 64]).unwrap();
-    let mut sums = DeviceTensor::<f32>::zeroed(&stream, [1, 6, 1]).unwrap();
-    // The first two queries belong to no key.
-    Attention::new()
-        .causal()
-        .log_sum_exp(&mut sums)
-        .run(&stream, &q, &k, &v, &mut output)
-        .unwrap();
-    let (output, sums) = (
-        output.download(&stream).unwrap(),
-        sums.download(&stream).unwrap(),
-    );
-    assert!(output[..2 * 64].iter().all(|it| *it == bf16::ZERO));
-    assert_eq!(sums[..2], [f32::NEG_INFINITY; 2]);
-    assert!(sums[2] == 8.0);
+    for call in each_kernels() {
+        let mut output = DeviceTensor::upload(&stream, &ones, [1, 6, 1, 64]).unwrap();
+        let mut sums = DeviceTensor::<f32>::zeroed(&stream, [1, 6, 1]).unwrap();
+        // The first two queries belong to no key.
+        call.causal()
+            .log_sum_exp(&mut sums)
+            .run(&stream, &q, &k, &v, &mut output)
+            .unwrap();
+        let (output, sums) = (
+            output.download(&stream).unwrap(),
+            sums.download(&stream).unwrap(),
+        );
+        assert!(output[..2 * 64].iter().all(|it| *it == bf16::ZERO));
+        assert_eq!(sums[..2], [f32::NEG_INFINITY; 2]);
+        assert!(sums[2] == 8.0);
+    }
 }
 
 #[test]
@@ -443,19 +461,24 @@ fn a_bias_of_minus_infinity_hides_keys_and_nan_spreads_in_its_row() {
         0.0,
     ];
     let bias = DeviceTensor::upload(&stream, &bias, [1, 1, 3, 3]).unwrap();
-    let mut output = rows();
-    Attention::new()
-        .bias(&bias)
-        .run(&stream, &q, &k, &v, &mut output)
-        .unwrap();
-    let output = output.download(&stream).unwrap();
-    assert_eq!(output[0], f16::ONE);
-    assert_eq!(output[64], f16::ZERO);
-    assert!(output[128].is_nan());
+    for call in each_kernels() {
+        let mut output = rows();
+        call.bias(&bias)
+            .run(&stream, &q, &k, &v, &mut output)
+            .unwrap();
+        let output = output.download(&stream).unwrap();
+        assert_eq!(output[0], f16::ONE);
+        assert_eq!(output[64], f16::ZERO);
+        assert!(output[128].is_nan());
+    }
 }
 
 #[test]
 fn parts_of_one_tensor_need_no_copy() {
+    each_kernels().for_each(of_parts_of_one_tensor);
+}
+
+fn of_parts_of_one_tensor(call: Attention<'_>) {
     let stream = Device::auto().stream().unwrap();
     let case = Case {
         sequences: 2,
@@ -487,7 +510,7 @@ fn parts_of_one_tensor_need_no_copy() {
     let by_heads = layout!((2, 70, 3, 64):(13440, 64, 4480, 1));
     let output = TensorMut::new(&mut memory, by_heads).unwrap();
     let mut sums = DeviceTensor::<f32>::zeroed(&stream, [2, 70, 3]).unwrap();
-    let call = Attention::new().causal().log_sum_exp(&mut sums);
+    let call = call.causal().log_sum_exp(&mut sums);
     call.run(&stream, part(0), part(1), part(2), output)
         .unwrap();
     let by_heads = stream.download(&memory).unwrap();
@@ -504,71 +527,94 @@ fn parts_of_one_tensor_need_no_copy() {
 
 #[test]
 fn packed_sequences_of_any_lengths() {
-    let stream = Device::auto().stream().unwrap();
     for (window, features) in [(None, 64), (CAUSAL, 128), (Some([50, 0]), 64)] {
-        let lengths = [(3, 3), (0, 0), (200, 260), (5, 0), (1, 1), (130, 129)];
-        let ends = |of: fn(&(usize, usize)) -> usize| {
-            let sums = lengths.iter().map(of).scan(0, |sum, length| {
-                *sum += length;
-                Some(*sum as i32)
-            });
-            [0].into_iter().chain(sums).collect::<Vec<i32>>()
+        each_kernels().for_each(|call| check_packed(window, features, call));
+    }
+}
+
+fn check_packed(window: Option<[usize; 2]>, features: usize, call: Attention<'_>) {
+    let stream = Device::auto().stream().unwrap();
+    let lengths = [(3, 3), (0, 0), (200, 260), (5, 0), (1, 1), (130, 129)];
+    let ends = |of: fn(&(usize, usize)) -> usize| {
+        let sums = lengths.iter().map(of).scan(0, |sum, length| {
+            *sum += length;
+            Some(*sum as i32)
+        });
+        [0].into_iter().chain(sums).collect::<Vec<i32>>()
+    };
+    let (of_queries, of_keys) = (ends(|it| it.0), ends(|it| it.1));
+    let [queries, keys] = [&of_queries, &of_keys].map(|it| it[lengths.len()] as usize);
+    let case = Case {
+        queries,
+        keys,
+        heads: 2,
+        heads_of_keys: 1,
+        features,
+        window,
+        ..PLAIN
+    };
+    let of = Operands::<bf16>::random(&case);
+    let upload = |of: &[bf16], rows, heads| {
+        DeviceTensor::upload(&stream, of, [1, rows, heads, features]).unwrap()
+    };
+    let (q, k, v) = (
+        upload(&of.queries, queries, 2),
+        upload(&of.keys, keys, 1),
+        upload(&of.values, keys, 1),
+    );
+    let poisoned = stream.filled::<bf16>(of.queries.len(), 0xFF).unwrap();
+    let mut output = DeviceTensor::new(poisoned, [1, queries, 2, features]).unwrap();
+    let mut sums = DeviceTensor::<f32>::zeroed(&stream, [1, queries, 2]).unwrap();
+    let [first_queries, first_keys] = [&of_queries, &of_keys].map(|it| stream.upload(it).unwrap());
+    let mut call = call.log_sum_exp(&mut sums);
+    if let Some([before, after]) = window {
+        call = call.window(before, after);
+    }
+    call.packed(first_queries.view(), first_keys.view(), 200)
+        .run(&stream, &q, &k, &v, &mut output)
+        .unwrap();
+    let (output, sums) = (
+        output.download(&stream).unwrap(),
+        sums.download(&stream).unwrap(),
+    );
+    for (nth, (queries, keys)) in lengths.into_iter().enumerate() {
+        let (query, key) = (of_queries[nth] as usize, of_keys[nth] as usize);
+        let of_sequence = Operands {
+            queries: of.queries[query * 2 * features..][..queries * 2 * features].to_vec(),
+            keys: of.keys[key * features..][..keys * features].to_vec(),
+            values: of.values[key * features..][..keys * features].to_vec(),
+            bias: Vec::new(),
+            slopes: Vec::new(),
+            sinks: Vec::new(),
         };
-        let (of_queries, of_keys) = (ends(|it| it.0), ends(|it| it.1));
-        let [queries, keys] = [&of_queries, &of_keys].map(|it| it[lengths.len()] as usize);
         let case = Case {
             queries,
             keys,
-            heads: 2,
-            heads_of_keys: 1,
-            features,
-            window,
-            ..PLAIN
+            ..case
         };
-        let of = Operands::<bf16>::random(&case);
-        let upload = |of: &[bf16], rows, heads| {
-            DeviceTensor::upload(&stream, of, [1, rows, heads, features]).unwrap()
-        };
-        let (q, k, v) = (
-            upload(&of.queries, queries, 2),
-            upload(&of.keys, keys, 1),
-            upload(&of.values, keys, 1),
-        );
-        let poisoned = stream.filled::<bf16>(of.queries.len(), 0xFF).unwrap();
-        let mut output = DeviceTensor::new(poisoned, [1, queries, 2, features]).unwrap();
-        let mut sums = DeviceTensor::<f32>::zeroed(&stream, [1, queries, 2]).unwrap();
-        let [first_queries, first_keys] =
-            [&of_queries, &of_keys].map(|it| stream.upload(it).unwrap());
-        let mut call = Attention::new().log_sum_exp(&mut sums);
-        if let Some([before, after]) = window {
-            call = call.window(before, after);
-        }
-        call.packed(first_queries.view(), first_keys.view(), 200)
-            .run(&stream, &q, &k, &v, &mut output)
+        let expected = |at| exact(&case, &of_sequence, at);
+        let (output, sums) = (&output[query * 2 * features..], &sums[query * 2..]);
+        compare(&case, [1, queries, 2, features], output, sums, expected);
+    }
+}
+
+#[test]
+fn wrong_numbers_of_packed_sequences_lead_nowhere() {
+    let stream = Device::auto().stream().unwrap();
+    for call in each_kernels() {
+        let all = stream.upload(&[bf16::ONE; 3 * 5 * 64]).unwrap();
+        let rows = || Tensor::new(all.slice(5 * 64..10 * 64).unwrap(), [1, 5, 1, 64]).unwrap();
+        let mut memory = stream.filled::<bf16>(3 * 5 * 64, 0xFF).unwrap();
+        let middle = memory.slice_mut(5 * 64..10 * 64).unwrap();
+        let output = TensorMut::new(middle, [1, 5, 1, 64]).unwrap();
+        let ends = stream.upload(&[-3, 2, 100, i32::MIN]).unwrap();
+        call.packed(ends.view(), ends.view(), 9)
+            .run(&stream, rows(), rows(), rows(), output)
             .unwrap();
-        let (output, sums) = (
-            output.download(&stream).unwrap(),
-            sums.download(&stream).unwrap(),
-        );
-        for (nth, (queries, keys)) in lengths.into_iter().enumerate() {
-            let (query, key) = (of_queries[nth] as usize, of_keys[nth] as usize);
-            let of_sequence = Operands {
-                queries: of.queries[query * 2 * features..][..queries * 2 * features].to_vec(),
-                keys: of.keys[key * features..][..keys * features].to_vec(),
-                values: of.values[key * features..][..keys * features].to_vec(),
-                bias: Vec::new(),
-                slopes: Vec::new(),
-                sinks: Vec::new(),
-            };
-            let case = Case {
-                queries,
-                keys,
-                ..case
-            };
-            let expected = |at| exact(&case, &of_sequence, at);
-            let (output, sums) = (&output[query * 2 * features..], &sums[query * 2..]);
-            compare(&case, [1, queries, 2, features], output, sums, expected);
-        }
+        let memory = stream.download(&memory).unwrap();
+        assert!(memory[..5 * 64].iter().all(|it| it.is_nan()));
+        assert!(memory[5 * 64..10 * 64].iter().all(|it| *it == bf16::ONE));
+        assert!(memory[10 * 64..].iter().all(|it| it.is_nan()));
     }
 }
 
@@ -601,8 +647,8 @@ fn wrong_operands_are_refused() {
     assert!(refusal([q, k, k, [2, 5, 4, 72]], new()).contains(agree));
     let large = [1, 2, 1, 264];
     assert!(refusal([large; 4], new()).contains("heads have 264 features; give up to 256"));
-    let odd = [1, 2, 2, 60];
-    assert!(refusal([odd; 4], new()).contains("multiples of 16 bytes"));
+    let odd = [1, 1, 1, 60];
+    assert!(refusal([odd; 4], new()).contains("whose heads have multiples of 16 bytes"));
     assert!(
         refusal([q, k, k, q], new().scale(-1.0))
             .contains("the scale is -1; give a finite number above 0")

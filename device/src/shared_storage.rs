@@ -8,7 +8,7 @@ use crate::{DeviceData, Shared};
 
 /// What a kernel keeps in shared memory. The launch gets as many bytes as the type has.
 ///
-/// A kernel declares it as a parameter. Parts of a tuple, or of a struct that derives
+/// A kernel declares it as a parameter. Parts of a tuple, of an array, or of a struct that derives
 /// [`SharedStorage`](macro@crate::SharedStorage), lie one after the other, each aligned as it needs.
 ///
 /// ```
@@ -21,6 +21,7 @@ use crate::{DeviceData, Shared};
 ///     full: Mbarrier,
 /// }
 /// assert_eq!(Storage::BYTES, 272 + 8); // 260 bytes, and the next multiple of 16
+/// assert_eq!(<[Storage; 2]>::BYTES, 2 * 288);
 ///
 /// /// Reverses 64 elements.
 /// ///
@@ -132,6 +133,18 @@ impl<A: SharedStorage, B: SharedStorage> SharedStorage for SharedUnion<A, B> {
             start: address,
             parts: PhantomData,
         }
+    }
+}
+
+/// `N` parts of a type, one after the other, each aligned as it needs.
+impl<S: SharedStorage, const N: usize> SharedStorage for [S; N] {
+    const BYTES: u32 = N as u32 * S::BYTES.next_multiple_of(S::ALIGN);
+    const ALIGN: u32 = S::ALIGN;
+
+    #[inline(always)]
+    fn at(address: u32) -> Self {
+        let bytes = const { S::BYTES.next_multiple_of(S::ALIGN) };
+        core::array::from_fn(|nth| S::at(address + nth as u32 * bytes))
     }
 }
 

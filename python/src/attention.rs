@@ -35,7 +35,7 @@ const NAME: &str = "attention";
 ///
 /// Raises:
 ///     TypeError, ValueError: Types, shapes, strides or numbers do not fit, or `out` overlaps another array.
-///     RuntimeError: The GPU is none of compute capability 9.0.
+///     RuntimeError: The GPU has a compute capability below 8.0.
 #[pyfunction]
 #[pyo3(signature = (
     queries, keys, values, *, causal=false, window=None, scale=None, soft_cap=0.0, bias=None, slopes=None, sinks=None,

@@ -89,12 +89,13 @@ impl Heads {
         };
         let rows = extents[..3].iter().zip(&strides[..3]);
         if extents[3] > 1 && strides[3] != 1
+            || !(extents[3] * size_of::<T>()).is_multiple_of(16)
             || rows.clone().any(is_unaligned)
             || !address.is_multiple_of(16)
         {
             return refuse(format!(
-                "{what} is {} at {address:#x}; give a tensor with contiguous features, whose heads all begin at multiples \
-                 of 16 bytes",
+                "{what} is {} at {address:#x}; give a tensor with contiguous features, whose heads have multiples of \
+                 16 bytes and begin at such",
                 layout.to_dynamic()
             ));
         }

@@ -1,42 +1,17 @@
-//! The launch: which kernel runs, and the arguments that it gets.
+//! The checks of a call, and the arguments that a kernel gets.
 
 use std::ptr;
 
 use cutlet_device::{DeviceData, Global, GlobalMut};
-use cutlet_host::{Device, Stream, TensorMapElement, View};
-use cutlet_kernels::PTX;
+use cutlet_host::{Stream, View};
 use cutlet_kernels::attention::args::{Args, OutputArgs, SequencesArgs, TilesArgs, Window};
-use cutlet_kernels::attention::score_mod::{Modifications, ScoreMod, Unmodified};
-use cutlet_kernels::attention::sm90::instances::{
-    BF16, BF16_MODIFIED, F16, F16_MODIFIED, Instance,
-};
-use half::{bf16, f16};
+use cutlet_kernels::attention::score_mod::{Modifications, Unmodified};
 
 use super::heads::{Extents, Heads, Tensors, modes, refuse};
+use super::kernels::{AttentionKernels, strides};
 use super::{Attention, AttentionElement, NAME, Packed};
 use crate::matrix::{disjoint, divisor, in_stream, pointer, pointer_mut};
-use crate::{Error, Result, Tensor, TensorMut};
-
-/// The kernels for an element type.
-pub trait Kernels: TensorMapElement {
-    /// Those that leave scores as they are.
-    const PLAIN: &'static [Instance<Self, Unmodified>];
-    /// Those that modify scores.
-    const MODIFIED: &'static [Instance<Self, Modifications>];
-}
-
-impl Kernels for bf16 {
-    const PLAIN: &'static [Instance<Self, Unmodified>] = BF16;
-    const MODIFIED: &'static [Instance<Self, Modifications>] = BF16_MODIFIED;
-}
-
-impl Kernels for f16 {
-    const PLAIN: &'static [Instance<Self, Unmodified>] = F16;
-    const MODIFIED: &'static [Instance<Self, Modifications>] = F16_MODIFIED;
-}
-
-/// The compute capability that the kernels are compiled for.
-const HOPPER: (u32, u32) = (9, 0);
+use crate::{Result, Tensor, TensorMut};
 
 /// Bytes of keys and values that stay in the L2 cache while tiles of queries need them: a part of Hopper's 50 MB.
 const IN_CACHE: usize = 32 << 20;
@@ -50,7 +25,7 @@ pub(super) fn run<T: AttentionElement>(
     let mut log_sum_exp = attention.log_sum_exp.take();
     let packed = attention.packed;
     let (heads, extents) = tensors.heads()?;
-    supports(stream.device())?;
+    let kernels = AttentionKernels::of(stream.device(), attention.kernels)?;
     tensors.check(stream)?;
     let packed = packed.map(|it| it.check(stream, &extents)).transpose()?;
     let modifications = modifications(&attention, stream, &extents)?;
@@ -81,61 +56,28 @@ pub(super) fn run<T: AttentionElement>(
         args,
         tiles: (sequences, queries),
     };
-    match modifications {
-        None => call.launch(T::PLAIN, Unmodified::VALUE, &mut tensors),
-        Some(modifications) => call.launch(T::MODIFIED, modifications, &mut tensors),
+    let (plain, tensors) = (Unmodified::VALUE, &mut tensors);
+    match (kernels, modifications) {
+        (AttentionKernels::Sm90, None) => call.launch_sm90(T::SM90, plain, tensors),
+        (AttentionKernels::Sm90, Some(it)) => call.launch_sm90(T::SM90_MODIFIED, it, tensors),
+        (AttentionKernels::Sm80, None) => call.launch_sm80(T::SM80, plain, tensors),
+        (AttentionKernels::Sm80, Some(it)) => call.launch_sm80(T::SM80_MODIFIED, it, tensors),
     }
 }
 
 /// A call that was checked.
-struct Call<'s> {
-    stream: &'s Stream,
-    heads: [Heads; 4],
-    extents: Extents,
-    args: Args,
+pub(super) struct Call<'s> {
+    pub stream: &'s Stream,
+    pub heads: [Heads; 4],
+    pub extents: Extents,
+    pub args: Args,
     /// Sequences, and queries of the longest one.
     tiles: (usize, usize),
 }
 
 impl Call<'_> {
-    /// Launches the kernel for the heads' features.
-    fn launch<T: AttentionElement, M: ScoreMod>(
-        mut self,
-        instances: &'static [Instance<T, M>],
-        score_mod: M,
-        tensors: &mut Tensors<'_, T>,
-    ) -> Result<()> {
-        let features = self.extents.features;
-        let Some(instance) = instances.iter().find(|it| features <= it.features) else {
-            return refuse(format!("heads have {features} features; give up to 256"));
-        };
-        self.args.tiles = self.tiles(instance.queries);
-        let tiles = self.args.tiles.of_head * self.args.tiles.all_heads;
-        let [queries, keys, values, _] = self.heads.map(|it| it.spec::<T>());
-        let [box_of_queries, box_of_keys, box_of_values] = instance.boxes;
-        let maps = (
-            queries.encode(tensors.queries.view, box_of_queries)?,
-            keys.encode(tensors.keys.view, box_of_keys)?,
-            values.encode(tensors.values.view, box_of_values)?,
-        );
-        // TMA gets addresses alone.
-        for (what, tensor) in tensors.read() {
-            tensor.view.use_in(self.stream, NAME, what)?;
-        }
-        let device = self.stream.device();
-        let function = device.load(&PTX, instance.kernel)?;
-        let blocks = tiles.min(device.multiprocessors());
-        let output = tensors.output.view.reborrow();
-        let args = (maps.0, maps.1, maps.2, output, self.args, score_mod);
-        // SAFETY: extents and strides are those of the tensors, which were checked against their memory. The output
-        // overlaps none of the others. Rows of packed sequences that are none of the tensors' are neither loaded by TMA
-        // nor stored, as `packed` says of them.
-        unsafe { self.stream.launch(&function, blocks, args)? };
-        Ok(())
-    }
-
     /// The tiles of a launch, of so many queries each.
-    fn tiles(&self, of_queries: u32) -> TilesArgs {
+    pub fn tiles(&self, of_queries: u32) -> TilesArgs {
         let (sequences, queries) = self.tiles;
         let Extents {
             keys,
@@ -160,30 +102,6 @@ impl Call<'_> {
             all_heads: all_heads as u32,
             heads_at_a_time: at_a_time as u32,
         }
-    }
-}
-
-/// Refuses a program without the kernels.
-pub(super) fn expect_built() -> Result<()> {
-    match cfg!(feature = "attention") {
-        true => Ok(()),
-        false => Err(Error::NotBuilt {
-            operation: NAME,
-            family: "attention",
-            feature: "attention",
-        }),
-    }
-}
-
-/// Refuses a program without the kernels, and a GPU of another compute capability.
-fn supports(device: &Device) -> Result<()> {
-    expect_built()?;
-    match device.compute_capability() {
-        Some((major, minor)) if (major, minor) != HOPPER => Err(Error::Device {
-            asked: "attention by wgmma, whose kernels are for Hopper (compute capability 9.0),",
-            found: format!("{}, compute capability {major}.{minor}", device.describe()),
-        }),
-        _ => Ok(()),
     }
 }
 
@@ -284,10 +202,8 @@ fn output<T: DeviceData>(
     extents: &Extents,
     tensors: &Tensors<'_, T>,
 ) -> Result<OutputArgs> {
-    let signed = |strides: [usize; 3]| strides.map(|stride| stride as i64);
-    let [sequence, row, head, _] = heads.strides;
     let mut args = OutputArgs {
-        strides: signed([sequence, row, head]),
+        strides: strides(heads),
         log_sum_exp: GlobalMut::from_ptr(ptr::null_mut()),
         log_sum_exp_strides: [0; 3],
         features: extents.features as i32,
@@ -313,7 +229,7 @@ fn output<T: DeviceData>(
     }
     tensor.view.use_in(stream, NAME, what)?;
     args.log_sum_exp = pointer_mut(tensor.view.view().address());
-    args.log_sum_exp_strides = signed(found.map(|it| it[1]));
+    args.log_sum_exp_strides = found.map(|it| it[1] as i64);
     args.writes_log_sum_exp = 1;
     Ok(args)
 }

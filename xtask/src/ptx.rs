@@ -260,10 +260,12 @@ fn other_version(target: &str, ptx: &str) -> Option<String> {
 const SPILLING: &[(&str, u32)] = &[
     ("attention_bf16_128_modified", 64),
     ("attention_bf16_256", 56),
-    ("attention_bf16_256_modified", 128),
+    ("attention_bf16_256_modified", 168),
     ("attention_f16_128_modified", 64),
     ("attention_f16_256", 56),
-    ("attention_f16_256_modified", 128),
+    ("attention_f16_256_modified", 168),
+    ("attention_mma_bf16_256_modified", 64),
+    ("attention_mma_f16_256_modified", 64),
     ("sample_f32", 16),
 ];
 

@@ -23,6 +23,33 @@ pub struct Args {
     pub window: Window,
 }
 
+impl Args {
+    /// The sink of a head, or −∞.
+    ///
+    /// # Safety
+    /// There must be a sink for each head, or none.
+    #[inline(always)]
+    pub(super) unsafe fn sink(&self, head: u32) -> f32 {
+        match self.has_sinks {
+            0 => f32::NEG_INFINITY,
+            // SAFETY: as promised by the caller.
+            _ => unsafe { self.sinks.load(i64::from(head)) },
+        }
+    }
+}
+
+/// Where operands lie that kernels read without tensor maps: elements from a sequence, a row and a head to the next.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct OperandStrides {
+    /// Those of the queries.
+    pub queries: [i64; 3],
+    /// Those of the keys.
+    pub keys: [i64; 3],
+    /// Those of the values.
+    pub values: [i64; 3],
+}
+
 /// The tiles of a launch: queries of a head of a sequence.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
@@ -48,9 +75,9 @@ pub struct SequencesArgs {
     pub first_keys: Global<i32>,
     /// Not 0 if sequences are packed: if they lie behind one another in one.
     pub are_packed: u32,
-    /// Queries of each sequence, unless they are packed.
+    /// Queries of each sequence, or of all packed ones.
     pub queries: i32,
-    /// Keys of each sequence, unless they are packed.
+    /// Keys of each sequence, or of all packed ones.
     pub keys: i32,
     /// Heads of queries for each head of keys.
     pub group: Divisor,

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | what a launch passes, and which part of it a block computes | [`args`] |
 //! | which rows of memory are keys and values, and which are queries | [`cache`], [`rows`] |
-//! | the instruction, and what is in shared memory | [`element`], [`storage`] |
+//! | what is in shared memory | [`storage`] |
 //! | a warp's loads and products | `warp`, `scores` |
 //! | the kernel, and the merge of warps | [`kernel`] |
 //! | partial outputs of a row, and their sum | `partial` |
@@ -17,7 +17,6 @@
 pub mod args;
 pub mod cache;
 pub mod combine;
-pub mod element;
 pub mod instances;
 pub mod kernel;
 mod partial;

@@ -1,10 +1,13 @@
 //! The mask: which keys a query sees, and which blocks of keys need a mask.
 
+use cutlet_device::LaneIdx;
 use cutlet_device::sm90::{AccumulatorLayout, WgmmaInstruction};
 use cutlet_device::warpgroup::WarpgroupThread;
 use cutlet_layout_core::{Fragment, FragmentLayout, L, StaticLayout, Tensor};
+use half::bf16;
 
 use super::args::Window;
+use super::element::{Products, TileOfBlock};
 use super::scheduler::Sequence;
 
 /// The keys that a query sees: from `first` on, and before `end`.
@@ -113,6 +116,15 @@ impl ScorePlaces {
     pub fn of<I: WgmmaInstruction>(thread: WarpgroupThread) -> Self {
         let all = Tensor::identity([I::M as i32, I::N as i32]);
         let [row, column] = all.partition::<AccumulatorLayout<I>>(thread).coordinate(0);
+        Self { row, column }
+    }
+
+    /// The places of a lane's accumulators of 16 rows, whose warp multiplies them by `mma.sync`.
+    #[inline(always)]
+    pub(super) fn of_lane(lane: LaneIdx) -> Self {
+        let all = Tensor::identity([16, 64]).local_tile::<TileOfBlock>((0, 0));
+        let mma = Products::<bf16>::thread_slice(lane);
+        let [row, column] = mma.partition_c(all).coordinate(0);
         Self { row, column }
     }
 

@@ -1,5 +1,8 @@
 //! The tile scheduler: which tiles of queries a block computes.
 
+use cutlet_device::{BlockCoord, Global};
+use cutlet_layout_core::{L, TileIndex, tile_origin};
+
 use super::args::{SequencesArgs, TilesArgs};
 
 /// A tile of queries of a head of a sequence.
@@ -42,23 +45,29 @@ impl Sequence {
             };
         }
         let nth = i64::from(nth);
-        let (first_queries, first_keys) = (args.first_queries, args.first_keys);
+        // Wrong numbers must not lead out of the tensors.
+        //
         // SAFETY: the launcher promises the first rows of all sequences, and the end of the last one.
-        let [first_query, end_query, first_key, end_key] = unsafe {
-            [
-                first_queries.load(nth),
-                first_queries.load(nth + 1),
-                first_keys.load(nth),
-                first_keys.load(nth + 1),
-            ]
+        let rows = |firsts: Global<i32>, all: i32| unsafe {
+            let first = firsts.load(nth).max(0).min(all);
+            (first, firsts.load(nth + 1).max(first).min(all) - first)
         };
+        let (first_query, queries) = rows(args.first_queries, args.queries);
+        let (first_key, keys) = rows(args.first_keys, args.keys);
         Self {
             nth: 0,
             first_query,
             first_key,
-            queries: end_query - first_query,
-            keys: end_key - first_key,
+            queries,
+            keys,
         }
+    }
+
+    /// Elements of a tensor with these strides of sequences, rows and heads before a row of a head of the sequence.
+    #[inline(always)]
+    pub(super) fn offset(&self, row: i32, head: u32, strides: [i64; 3]) -> i64 {
+        let [of_sequence, of_row, of_head] = strides;
+        i64::from(self.nth) * of_sequence + i64::from(row) * of_row + i64::from(head) * of_head
     }
 }
 
@@ -71,6 +80,12 @@ impl TilesArgs {
 }
 
 impl WorkTile {
+    /// The tile of a block, of a grid with a block for each.
+    #[inline(always)]
+    pub fn of_block(args: &TilesArgs, block: BlockCoord) -> Self {
+        Self::of(args, number(block))
+    }
+
     /// Tile `nth` of a launch. Those of the last queries come first: if queries see no later keys, they take longest.
     #[inline(always)]
     pub fn of(args: &TilesArgs, nth: u32) -> Self {
@@ -84,6 +99,13 @@ impl WorkTile {
             sequence,
         }
     }
+}
+
+/// An index as the number of what is its own, in launches where each block, or warp, has one.
+#[inline(always)]
+pub(super) fn number(index: impl TileIndex) -> u32 {
+    let [nth, _] = tile_origin::<L!((1, 1):(1@0, 1@1))>((index, 0u32));
+    nth as u32
 }
 
 /// Quotient and remainder, once for a tile. The launcher promises a divisor that is not 0, which the compiler does not

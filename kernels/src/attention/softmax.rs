@@ -98,3 +98,15 @@ impl Softmax {
         (factors, logarithms)
     }
 }
+
+/// The output of rows whose sums gave these factors. Those with the factor 0 become 0, whatever the values are.
+#[inline(always)]
+pub(super) fn normalised<V: FragmentLayout>(
+    values: &Fragment<f32, V>,
+    factors: PerRow,
+) -> Fragment<f32, V> {
+    values.map(|v, value| match factors[ScorePlaces::row_of(v)] {
+        0.0 => 0.0,
+        factor => value * factor,
+    })
+}

@@ -9,7 +9,8 @@ use half::{bf16, f16};
 
 use super::AttentionDecode;
 use crate::attention::heads::{Extents, Heads, Tensors, modes, refuse};
-use crate::attention::launch::{checked_soft_cap, expect_built, null, of_heads, scale, window};
+use crate::attention::kernels::{expect_built, strides};
+use crate::attention::launch::{checked_soft_cap, null, of_heads, scale, window};
 use crate::attention::{AttentionElement, NAME};
 use crate::matrix::{divisor, in_stream, pointer, pointer_mut};
 use crate::{Error, Result, Tensor};
@@ -55,8 +56,8 @@ impl<T: AttentionElement> Tensors<'_, T> {
             cache: call.cache(stream, &extents, pages, &cache)?,
             partials: pointer_mut(0),
             logarithms: pointer_mut(0),
-            queries: first_three(&queries),
-            output: first_three(&output),
+            queries: strides(&queries),
+            output: strides(&output),
             sinks: null(),
             work: work.args,
             window: window(Some(call.window)),
@@ -175,7 +176,7 @@ impl AttentionDecode<'_> {
             table: null(),
             table_stride: 0,
             lengths: null(),
-            strides: first_three(heads),
+            strides: strides(heads),
             page: divisor(1 << 31),
             pages: pages as i32,
             longest: extents.keys as i32,
@@ -312,12 +313,6 @@ fn choose_splits(extents: &Extents, keys: usize, multiprocessors: usize) -> usiz
         waves * (rounds.div_ceil(*splits) + BEGIN_AND_END) + combine
     };
     (1..=rounds.clamp(1, MOST)).min_by_key(time).unwrap_or(1)
-}
-
-/// The strides of all modes but the features.
-fn first_three(heads: &Heads) -> [i64; 3] {
-    let [outer, row, head, _] = heads.strides;
-    [outer, row, head].map(|stride| stride as i64)
 }
 
 /// Refuses a program without the kernels, and a GPU that they do not run on.

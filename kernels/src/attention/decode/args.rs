@@ -1,11 +1,11 @@
 //! The arguments of a launch, and the part of it that a block computes.
 
 use cutlet_device::{BlockCoord, DeviceData, Global, GlobalMut};
-use cutlet_layout_core::{Divide, Divisor, L, tile_origin};
+use cutlet_layout_core::{Divide, Divisor};
 
 use crate::attention::args::Window;
 use crate::attention::mask::VisibleKeys;
-use crate::attention::scheduler::Sequence;
+use crate::attention::scheduler::{Sequence, number};
 
 /// Rows of a tile: those of an instruction.
 pub const ROWS: u32 = 16;
@@ -120,8 +120,7 @@ impl WorkArgs {
     /// What a block computes.
     #[inline(always)]
     pub(super) fn of_block(self, block: BlockCoord) -> Work {
-        let [nth, _] = tile_origin::<L!((1, 1):(1@0, 1@1))>((block, 0u32));
-        let (rest, tile) = self.tiles.div_rem(nth as u32);
+        let (rest, tile) = self.tiles.div_rem(number(block));
         let (rest, head) = self.heads_of_keys.div_rem(rest);
         let (sequence, split) = self.splits.div_rem(rest);
         Work {

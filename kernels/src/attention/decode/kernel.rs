@@ -7,12 +7,12 @@ use cutlet_layout_core::{
 
 use super::args::{DecodeArgs, ROWS, WARPS, Work};
 use super::cache::{CachedRows, KeysAndValues};
-use super::element::{Element, TileOfBlock};
 use super::partial::RowSum;
 use super::rows::{PackedRows, matrix};
 use super::scores::Scores;
 use super::storage::{Outputs, Storage, block_of};
 use super::warp::Warp;
+use crate::attention::element::{Element, TileOfBlock};
 
 /// The threads' elements of 64 features of the outputs. Each has elements of one row.
 type Elements = TiledCopy<Width<4>, L!((16, 8):(8, 1)), L!((1, 4):(0, 1))>;

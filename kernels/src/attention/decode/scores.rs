@@ -1,11 +1,9 @@
 //! The scores of a tile of keys: what becomes of products before the softmax.
 
 use cutlet_device::{lane_idx, tanh_approx};
-use cutlet_layout_core::{Fragment, FragmentLayout, Tensor};
-use half::bf16;
+use cutlet_layout_core::{Fragment, FragmentLayout};
 
 use super::args::{DecodeArgs, KEYS, ROWS, Work};
-use super::element::{Products, TileOfScores};
 use crate::attention::mask::{ScorePlaces, VisibleKeys, mask};
 use crate::attention::scheduler::Sequence;
 
@@ -30,10 +28,7 @@ impl Scores {
     /// Those of a lane. The first tile begins with the key `first_key`.
     #[inline(always)]
     pub fn new(args: &DecodeArgs, work: Work, sequence: Sequence, first_key: i32) -> Self {
-        let all = Tensor::identity([16, 16]).local_tile::<TileOfScores>((0, 0));
-        let mma = Products::<bf16>::thread_slice(lane_idx());
-        let [row, column] = mma.partition_c(all).coordinate(0);
-        let places = ScorePlaces { row, column };
+        let places = ScorePlaces::of_lane(lane_idx());
         let visible = [0, 1].map(|nth| {
             let row = work.tile * ROWS + places.row_below(nth) as u32;
             let (query, _) = args.work.query_and_head(work.head, row);

@@ -7,23 +7,24 @@ use cutlet_device::tile::{KMajor, MnMajor, OperandLayout, OperandTile, SwizzleSp
 use cutlet_device::tiled::{
     CpAsync, LdMatrix, LdMatrixTransposed, copy, copy_if, gemm, load_a, load_b,
 };
-use cutlet_device::{Global, LaneIdx, Shared, lane_idx, sync_warp, warp_idx_sync};
+use cutlet_device::{Global, LaneIdx, Shared, lane_idx, sync_warp};
 use cutlet_layout_core::{
-    Bound, CopyPartition, Fixed, Fragment, Gather, L, Partition, Tensor, ThreadMma, TiledCopy,
-    each, tile_origin,
+    Bound, CopyPartition, Fixed, Fragment, Gather, L, Partition, Tensor, ThreadMma, TiledCopy, each,
 };
 
 use super::args::{ROWS, WARPS};
 use super::cache::{CachedRows, CpAsyncBoth, KeysAndValues};
-use super::element::{Accumulators, Element, OperandA, Products, TileOfBlock, TileOfScores};
 use super::rows::PackedRows;
 use super::scores::Scores;
 use super::storage::{Cache, Outputs, Ring, STAGES, block_of};
+use crate::attention::element::{
+    Accumulators, Element, OperandA, Products, StepsOfBlock, TileOfBlock, warp_of_block,
+};
 use crate::attention::mask::{RowsOfThread, ScorePlaces};
-use crate::attention::softmax::Softmax;
+use crate::attention::softmax::{Softmax, normalised};
 
-/// The k-steps of a block of features.
-type StepsOfBlock = L!(4:1);
+/// The scores of 16 rows and 16 keys.
+type TileOfScores = L!((16, 16):(1@0, 1@1));
 /// A warp's copies, of queries and of keys and values: eight features a lane.
 type CopyQueries = TiledCopy<CpAsync<8>, L!((4, 8):(8, 1)), L!((1, 8):(0, 1))>;
 type CopyBoth = TiledCopy<CpAsyncBoth, L!((4, 8):(8, 1)), L!((1, 8):(0, 1))>;
@@ -56,13 +57,12 @@ impl<T: Element, const D: usize, const BLOCKS: usize> Warp<T, D, BLOCKS> {
     #[inline(always)]
     pub fn new((keys, values): Cache<T, D>) -> Self {
         const { assert!(64 * BLOCKS == D, "a block has 64 features") };
-        let [nth, _] = tile_origin::<L!((1, 1):(1@0, 1@1))>((warp_idx_sync(), 0u32));
         Self {
             lane: lane_idx(),
             mma: Products::<T>::thread_slice(lane_idx()),
             keys,
             values,
-            nth: nth as u32,
+            nth: warp_of_block(),
         }
     }
 
@@ -170,7 +170,7 @@ impl<T: Element, const D: usize, const BLOCKS: usize> Warp<T, D, BLOCKS> {
 
             let products = self.products(&queries, stage);
             let (weights, rescale) = softmax.add(&scores.of_tile(products, tile));
-            let weights = T::operand(self.mma, &weights);
+            let weights = T::operand::<TileOfScores>(self.mma, &weights, 0);
             for (block, output) in output.iter_mut().enumerate() {
                 *output = output.map(|v, value| value * rescale[ScorePlaces::row_of(v)]);
                 self.add_values(block, stage, &weights, output);
@@ -255,11 +255,7 @@ impl<T: Element, const D: usize, const BLOCKS: usize> Warp<T, D, BLOCKS> {
         let (factors, logarithms) = softmax.finish(f32::NEG_INFINITY);
         let tile = outputs.values.tile(self.nth);
         for (block, output) in output.iter().enumerate() {
-            let output = output.map(|v, value| match factors[ScorePlaces::row_of(v)] {
-                // Whatever the values are.
-                0.0 => 0.0,
-                factor => value * factor,
-            });
+            let output = normalised(output, factors);
             // SAFETY: the tile is the warp's.
             let to = unsafe { block_of(tile, block).tensor() };
             self.mma.partition_c_in_vectors::<2, _>(to).store(&output);

@@ -21,7 +21,7 @@ use cutlet_layout_core::Divide;
 use super::config::{CONSUMERS, Config, ROWS, Storage, Tile};
 use super::mainloop::Mainloop;
 use super::scores::ScoresOfRows;
-use super::store::{Rows, store, store_log_sum_exp};
+use super::store::{Rows, store};
 use crate::attention::args::Args;
 use crate::attention::mask::{KeyBlocks, ScorePlaces};
 use crate::attention::scheduler::{Sequence, WorkTile};
@@ -234,18 +234,15 @@ unsafe fn consume<C: Config, M: ScoreMod>(
         // Computed anew: the mainloop has no registers for what it does not use.
         let rows = Rows::of(args, uniform(work), consumer);
         let places = ScorePlaces::of::<C::Scores>(thread);
-        let sink = match args.has_sinks {
-            0 => f32::NEG_INFINITY,
-            // SAFETY: the launcher promises a sink for each head.
-            _ => unsafe { args.sinks.load(i64::from(rows.tile.head)) },
-        };
+        // SAFETY: the launcher promises a sink for each head.
+        let sink = unsafe { args.sink(rows.tile.head) };
         let (factors, logarithms) = softmax.finish(sink);
         let through = block.queries.0.stage(queries.stage());
         // SAFETY: the tile of the queries is this consumer's until it is released. The rows are its own.
         unsafe {
             let values = (&values, factors);
             store::<C>(through, output, &args.output, rows, values, thread);
-            store_log_sum_exp(&args.output, rows, logarithms, places);
+            rows.store_log_sum_exp(&args.output, logarithms, places);
         }
         warpgroup_sync(consumer);
         of_queries.release(queries, thread);
