@@ -3,6 +3,7 @@
 
 use crate::by_kernel::by_kernel;
 use crate::convert::Convert;
+use crate::host_matrix::HostMatrix;
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
     Activation, Device, Element, F8E4M3, Gemm, Matrix, MatrixMut, Order, Stream, bf16, f16,
@@ -33,34 +34,6 @@ const PLAIN: Case = Case {
     activation: None,
 };
 
-/// A matrix of random elements.
-struct Host<T> {
-    elements: Vec<T>,
-    extents: [usize; 2],
-    order: Order,
-}
-
-impl<T: Convert> Host<T> {
-    fn new(extents: [usize; 2], order: Order, mut element: impl FnMut() -> f64) -> Self {
-        let [rows, columns] = extents;
-        let elements = (0..rows * columns).map(|_| T::of(element()));
-        Host {
-            elements: elements.collect(),
-            extents,
-            order,
-        }
-    }
-
-    fn at(&self, row: usize, column: usize) -> f64 {
-        let [rows, columns] = self.extents;
-        let place = match self.order {
-            RowMajor => row * columns + column,
-            ColMajor => column * rows + row,
-        };
-        self.elements[place].number()
-    }
-}
-
 /// Computes a case by the kernel of this name, and compares each entry of C.
 fn check<D: Convert>(stream: &Stream, case: Case, kernel: Option<&str>)
 where
@@ -74,12 +47,12 @@ where
     } = case;
     let blocks = |extent: usize| extent.div_ceil(128);
     let mut random = fastrand::Rng::with_seed((m + n + k) as u64);
-    let a = Host::<F8E4M3>::new([m, k], order_a, || random.f64() * 4.0 - 2.0);
-    let b = Host::<F8E4M3>::new([k, n], order_b, || random.f64() * 4.0 - 2.0);
-    let of_a = Host::<f32>::new([m, blocks(k)], order_of_a, || random.f64() + 0.5);
-    let of_b = Host::<f32>::new([blocks(k), blocks(n)], order_of_b, || random.f64() + 0.5);
+    let a = HostMatrix::<F8E4M3>::new([m, k], order_a, || random.f64() * 4.0 - 2.0);
+    let b = HostMatrix::<F8E4M3>::new([k, n], order_b, || random.f64() * 4.0 - 2.0);
+    let of_a = HostMatrix::<f32>::new([m, blocks(k)], order_of_a, || random.f64() + 0.5);
+    let of_b = HostMatrix::<f32>::new([blocks(k), blocks(n)], order_of_b, || random.f64() + 0.5);
     let nothing = if beta == 0.0 { f64::NAN } else { 1.5 };
-    let old = Host::<D>::new([m, n], RowMajor, || nothing);
+    let old = HostMatrix::<D>::new([m, n], RowMajor, || nothing);
 
     let (on_a, on_b) = (
         stream.upload(&a.elements).unwrap(),
@@ -105,7 +78,7 @@ where
         None => gemm,
     };
     gemm.run(stream).unwrap();
-    let found = Host {
+    let found = HostMatrix {
         elements: stream.download(&on_c).unwrap(),
         ..old
     };

@@ -3,6 +3,7 @@
 mod batches;
 mod by_kernel;
 mod convert;
+mod host_matrix;
 mod place;
 mod random;
 mod reference;
@@ -23,6 +24,7 @@ mod gemm_block_scales;
 mod gemm_epilogue;
 mod gemm_gathered;
 mod gemm_i8;
+mod gemm_outer_scales;
 mod gemm_simt;
 mod gemm_sm80;
 mod gemm_sm90;

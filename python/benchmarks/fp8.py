@@ -1,6 +1,6 @@
 """Products of 8-bit floats into bf16 beside `torch._scaled_mm`: python fp8.py
 
-With scales of blocks, 1×128 elements of a have a scale, and 128×128 elements of b. Both libraries get them as they read
+With scales of rows, each row of a and each column of b has one. With scales of blocks, 1×128 elements of a have a scale, and 128×128 elements of b. Both libraries get them as they read
 them: those of a block of k are neighbours.
 """
 
@@ -44,12 +44,34 @@ def of_blocks(m, n, k, device):
     }
 
 
+def of_rows(m, n, k, device):
+    """Ways with a scale for each row of a and each column of b, which PyTorch adds fast on GPUs."""
+    a, b = (torch.randn(lines, k, device=device).to(E4M3) for lines in (m, n))
+    scale_a, scale_b = torch.rand(m, 1, device=device), torch.rand(1, n, device=device)
+    out = torch.empty(m, n, device=device, dtype=torch.bfloat16)
+
+    def scaled_mm(fast):
+        return torch._scaled_mm(a, b.t(), scale_a, scale_b, out_dtype=torch.bfloat16, use_fast_accum=fast)
+
+    def gemm(precision):
+        return cutlet.gemm(a, b.t(), out=out, scale_a=scale_a, scale_b=scale_b, precision=precision)
+
+    return {
+        "torch._scaled_mm": lambda: scaled_mm(False),
+        "cutlet.gemm(out=)": lambda: gemm("exact"),
+        "torch._scaled_mm, fast accumulation": lambda: scaled_mm(True),
+        "cutlet.gemm(out=), fast accumulation": lambda: gemm("fast-accumulation"),
+    }
+
+
 def main():
     found = options(__doc__)
     shapes = [(4096, 4096, 4096), (4096, 7168, 16384), (8192, 8192, 8192), (2112, 4096, 7168)]
     shapes += [(rows, 7168, 18432) for rows in (1, 16, 64, 128)]
     for m, n, k in [(16, 128, 256)] if found.tiny else shapes:
         compare(f"{m} × {n} × {k}, one scale", of_tensors(m, n, k, found.device), tolerance=2e-2)
+        if not found.tiny:
+            compare(f"{m} × {n} × {k}, scales of rows", of_rows(m, n, k, found.device), tolerance=2e-2)
         if not found.tiny and m > 1:
             compare(f"{m} × {n} × {k}, scales of blocks", of_blocks(m, n, k, found.device), tolerance=2e-2)
 

@@ -21,8 +21,8 @@ use crate::product::{Product, Sizes, type_of_product};
 ///     precision: "exact", "tf32" or "3xtf32", for float32; "exact" or "fast-accumulation", for float8_e4m3fn.
 ///     scale_a, scale_b: Scales of blocks of float8_e4m3fn, of float32: (m, k / 128) for 1×128 elements of a, and
 ///         (k / 128, n / 128) for 128×128 elements of b, rounded up. A scale_a whose columns are contiguous, and such a
-///         scale_b, are not copied. Or scales of int8 into a float, of float32: m or 1 for rows of a, and n or 1 for
-///         columns of b, of any shape, as (m, 1) and (1, n).
+///         scale_b, are not copied. Or scales of float8_e4m3fn and of int8 into a float, of float32: m or 1 for rows of
+///         a, and n or 1 for columns of b, as (m,) and (n,) or (m, 1) and (1, n).
 ///     stream: A stream of PyTorch or CuPy or a handle. Without it, the current stream of `a`'s framework.
 ///
 /// Types are float32, bfloat16 and float16 into one another, float8_e4m3fn into these (without `dtype`, bfloat16),

@@ -2,7 +2,7 @@
 
 use cutlet::{
     Bias, BiasAlong, DeviceData, Element, F8E4M3, Gemm, GroupEnds, GroupRows, IntTuple, Layout,
-    Matrix, Operand, Precision, Stream, Tensor, bf16, f16,
+    Matrix, Operand, Precision, ScaledOperand, Stream, Tensor, bf16, f16,
 };
 use cutlet_host::{Scratch, View};
 
@@ -164,29 +164,38 @@ impl Scaling for F8E4M3 {
     ) -> Gemm<'a, Self, D> {
         gemm.block_scales(of_a, of_b)
     }
+
+    fn outer_scaled<'a, D: Gating>(
+        gemm: Gemm<'a, Self, D>,
+        scales: [View<'a, f32>; 2],
+    ) -> Gemm<'a, Self, D> {
+        D::outer_scaled(gemm, scales)
+    }
 }
 
-/// An element type of C, and whether a product of it can be gated, and one of int8 scaled.
+/// An element type of C, and whether a product of it can be gated, and scaled.
 pub trait Gating: DeviceData {
     fn gated<'a, T: Operand>(gemm: Gemm<'a, T, Self>) -> Option<Gemm<'a, T, Self>>;
 
     /// The description with scales of A's rows and B's columns, where there are some. Of other types, the caller has
     /// refused them.
-    fn outer_scaled<'a>(gemm: Gemm<'a, i8, Self>, scales: [View<'a, f32>; 2])
-    -> Gemm<'a, i8, Self>;
+    fn outer_scaled<'a, T: ScaledOperand>(
+        gemm: Gemm<'a, T, Self>,
+        scales: [View<'a, f32>; 2],
+    ) -> Gemm<'a, T, Self>;
 }
 
 macro_rules! gating {
-    ($($element:ty: |$gemm:ident| $gated:expr, |$of_i8:ident, $scales:pat_param| $scaled:expr;)+) => {$(
+    ($($element:ty: |$gemm:ident| $gated:expr, |$of_sums:ident, $scales:pat_param| $scaled:expr;)+) => {$(
         impl Gating for $element {
             fn gated<'a, T: Operand>($gemm: Gemm<'a, T, Self>) -> Option<Gemm<'a, T, Self>> {
                 $gated
             }
 
-            fn outer_scaled<'a>(
-                $of_i8: Gemm<'a, i8, Self>,
+            fn outer_scaled<'a, T: ScaledOperand>(
+                $of_sums: Gemm<'a, T, Self>,
                 $scales: [View<'a, f32>; 2],
-            ) -> Gemm<'a, i8, Self> {
+            ) -> Gemm<'a, T, Self> {
                 $scaled
             }
         }
@@ -241,7 +250,7 @@ impl Product<'_> {
                 None => None,
             },
             scales: match self.scales {
-                Some([of_a, of_b]) if self.a.data_type == DataType::I8 => {
+                Some([of_a, of_b]) if self.are_outer([of_a, of_b]) => {
                     self.expect_outer_scales(operation, of_a)?;
                     self.expect_outer_scales(operation, of_b)?;
                     None
@@ -258,6 +267,22 @@ impl Product<'_> {
             self.expect_extents(operation)?;
         }
         Ok(matrices)
+    }
+
+    /// Whether scales are of rows and columns: as many as these, as a vector or a matrix, or one of all. Of 8-bit floats,
+    /// other matrices are scales of blocks.
+    fn are_outer(&self, [of_a, of_b]: [&Array; 2]) -> bool {
+        let is_outer = |scales: &Array, own: [usize; 2]| {
+            scales.rank() < 2 || scales.shape() == own || scales.shape() == [1, 1]
+        };
+        let [.., m, n] = self.c.shape() else {
+            return false;
+        };
+        match self.a.data_type {
+            DataType::I8 => true,
+            DataType::F8E4M3 => is_outer(of_a, [*m, 1]) && is_outer(of_b, [1, *n]),
+            _ => false,
+        }
     }
 
     /// Returns an error unless these are scales of blocks of A or B.

@@ -63,7 +63,7 @@ def test_eight_bit_floats(array, of_c):
     assert cutlet.gemm(a, b, precision="fast-accumulation").dtype == BF16
 
 
-def test_scales_of_blocks():
+def test_scales_of_eight_bit_floats():
     random = numpy.random.default_rng(1)
     e4m3 = ml_dtypes.float8_e4m3fn
     m, n, k = 10, 200, 300
@@ -73,6 +73,13 @@ def test_scales_of_blocks():
     of_a = numpy.repeat(scale_a, 128, 1)[:, :k]
     of_b = numpy.repeat(numpy.repeat(scale_b, 128, 0), 128, 1)[:k, :n]
     numpy.testing.assert_allclose(c, (wide(a) * of_a) @ (wide(b) * of_b), rtol=1e-4, atol=1e-3)
+    of_a, of_b = (random.uniform(1, 2, count).astype("float32") for count in (m, n))
+    expected = wide(a) @ wide(b) * of_a[:, None] * of_b
+    for outer_a, outer_b in ((of_a, of_b), (of_a[:, None], of_b[None, :])):
+        c = cutlet.gemm(a, b, scale_a=outer_a, scale_b=outer_b, dtype="float32")
+        numpy.testing.assert_allclose(c, expected, rtol=1e-4, atol=1e-3)
+    c = cutlet.gemm(a, b, scale_a=of_a[:1, None], scale_b=of_b, dtype="float32")
+    numpy.testing.assert_allclose(c, wide(a) @ wide(b) * of_a[0] * of_b, rtol=1e-4, atol=1e-3)
     with pytest.raises(ValueError, match="give both"):
         cutlet.gemm(a, b, scale_a=scale_a)
     with pytest.raises(ValueError, match="10×2"):

@@ -12,7 +12,7 @@ use super::epilogue::{Activation, Bias, EpilogueArgs};
 use super::families::{self, KernelFamily};
 use super::group_sizes::{GroupEnds, GroupRows};
 use super::indexed_rows::RowIndices;
-use super::operand::Operand;
+use super::operand::{Operand, ScaledOperand};
 use super::outer_mode::OuterMode;
 use super::outer_scales::OuterScales;
 use super::plan::{self, Plan};
@@ -20,7 +20,7 @@ use super::plan_cache;
 use super::precision::Precision;
 use super::problem::{Problem, Sizes};
 use super::registry::{self, Choice, Fused, IndexedOperand, KernelQuery};
-use super::scales::Scales;
+use super::scales::{Scales, ScalesKind};
 use super::tuning_file::problem_key::ProblemKey;
 use crate::batch::{Batch, BatchMut};
 use crate::into_tensor::{IntoTensor, IntoTensorMut, batch, batch_mut, matrix};
@@ -443,13 +443,17 @@ impl<'a, D: DeviceData> Gemm<'a, F8E4M3, D> {
     }
 }
 
-impl<'a, D: Float> Gemm<'a, i8, D> {
+impl<'a, T: ScaledOperand, D: Float> Gemm<'a, T, D> {
     /// Multiplies the product by scales of A's rows and of B's columns: C[i, j] gets `of_a[i] · of_b[j]` times the sum
-    /// of products, which is exact in `i32`. `of_a` has m scales, or one for all rows. `of_b` has n, or one for all
-    /// columns.
+    /// of products. `of_a` has m scales, or one for all rows. `of_b` has n, or one for all columns.
     ///
-    /// Sums are rounded to `f32`, and multiplied by `alpha` and the scales. Beta and what else is fused come after the
-    /// scales.
+    /// Sums of `i8` are exact in `i32`, and rounded to `f32`. Those of 8-bit floats are as exact as the
+    /// [`precision`](Self::precision) says. They are multiplied by `alpha` and the scales. Beta and what else is fused
+    /// come after the scales.
+    ///
+    /// On Hopper, one kernel does it for a C of `bf16`, and of `f16` if operands are `i8`, if nothing else is fused and
+    /// TMA can store C: its rows begin at multiples of 16 bytes and have a multiple of 16 bytes. Otherwise a second
+    /// kernel scales.
     ///
     /// [`run`](Self::run) fails if there are other numbers of scales, or if C overlaps them. Also in a batch, in groups,
     /// with rows of a table, and with gates.
@@ -627,7 +631,7 @@ fn plain_query(backend: Backend, orders: [Order; 2], precision: Precision) -> Ke
         fused: Fused::Nothing,
         of_batches: false,
         indexed: IndexedOperand::None,
-        is_scaled: false,
+        scales: ScalesKind::None,
     }
 }
 

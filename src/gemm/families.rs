@@ -71,9 +71,9 @@ families! {
     f16 => f32: sm90::ToF32, sm80::ToOtherType(sm80::F16);
     bf16 => f16: sm90::ToOtherType, sm80::ToOtherType(sm80::Bf16);
     f16 => bf16: sm90::ToOtherType, sm80::ToOtherType(sm80::F16);
-    F8E4M3 => bf16: sm90::E4m3;
-    F8E4M3 => f16: sm90::E4m3;
-    F8E4M3 => f32: sm90::E4m3;
+    F8E4M3 => bf16: sm90::E4m3, scaled::BySecondKernel;
+    F8E4M3 => f16: sm90::E4m3, scaled::BySecondKernel;
+    F8E4M3 => f32: sm90::E4m3, scaled::BySecondKernel;
     f64 => f64: sm80::ToOwnType(sm80::F64OnHopper), sm80::ToOwnType(sm80::F64);
     i8 => i32: sm90::I8, sm80::ToOwnType(sm80::I8);
     i8 => bf16: sm90::I8, scaled::BySecondKernel;

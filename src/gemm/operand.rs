@@ -38,8 +38,38 @@ operands! {
     i8: i32, is f32 false, fp8 false;
 }
 
+/// An element type of A and B whose rows and columns may have [scales](crate::Gemm::outer_scales): `i8` and `F8E4M3`.
+pub trait ScaledOperand: Operand + sealed::Scaled {}
+
+impl sealed::Scaled for i8 {
+    const IS_ALWAYS_SCALED: bool = true;
+
+    fn to_f32(factor: i32) -> f32 {
+        factor as f32
+    }
+}
+impl ScaledOperand for i8 {}
+
+impl sealed::Scaled for F8E4M3 {
+    const IS_ALWAYS_SCALED: bool = false;
+
+    fn to_f32(factor: f32) -> f32 {
+        factor
+    }
+}
+impl ScaledOperand for F8E4M3 {}
+
 mod sealed {
-    use super::DeviceData;
+    use super::{DeviceData, Operand};
+
+    /// What an element type with scales has besides its factors.
+    pub trait Scaled: Operand {
+        /// Whether a C of floats always takes kernels that scale, because other kernels write sums of another type.
+        const IS_ALWAYS_SCALED: bool;
+
+        /// A factor in the arithmetic of a C of floats.
+        fn to_f32(factor: Self::Factor) -> f32;
+    }
 
     /// What an element type has besides its factors.
     pub trait Sealed: DeviceData {

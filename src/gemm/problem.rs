@@ -14,7 +14,7 @@ use cutlet_layout_core::Divisor;
 use super::description::{Gemm, Operands};
 use super::epilogue::{Bias, EpilogueArgs, EpilogueShape};
 use super::indexed_rows::{Rows, RowsShape};
-use super::operand::Operand;
+use super::operand::{Operand, ScaledOperand};
 use super::outer_mode::OuterMode;
 use super::precision::Precision;
 use super::scales::{Scales, ScalesKind};
@@ -532,10 +532,10 @@ impl<T: Operand, D: ElementC<Acc = T::Factor>> Problem<'_, T, D> {
     }
 }
 
-impl<T: Operand, D: ElementC<Acc = f32>> Problem<'_, T, D> {
-    /// The epilogue that multiplies by `alpha` and by scales of rows and columns, if there are some.
-    pub(super) fn scaled_by(&self, alpha: f32) -> OuterScales {
-        let (m, n, _) = self.extents();
+impl<T: ScaledOperand, D: ElementC<Acc = f32>> Problem<'_, T, D> {
+    /// The epilogue that multiplies by alpha and by scales of rows and columns, if there are some.
+    pub(super) fn outer_scaled(&self) -> OuterScales {
+        let (alpha, (m, n, _)) = (T::to_f32(self.alpha), self.extents());
         match &self.scales {
             // SAFETY: the scales are on C's device and are borrowed for the call.
             Scales::Outer(scales) => unsafe { scales.epilogue(alpha, [m, n]) },

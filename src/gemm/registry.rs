@@ -9,6 +9,7 @@ use super::indexed_rows::Rows;
 use super::operand::Operand;
 use super::precision::Precision;
 use super::problem::{Problem, ProblemShape};
+use super::scales::ScalesKind;
 use super::tuning_file::installed;
 use super::{Activation, gated};
 use crate::{Error, Order, Result};
@@ -75,8 +76,8 @@ pub struct KernelQuery {
     pub of_batches: bool,
     /// Whose rows they find by indices.
     pub indexed: IndexedOperand,
-    /// Whether they have scales of blocks.
-    pub is_scaled: bool,
+    /// Which scales they have.
+    pub scales: ScalesKind,
 }
 
 /// Whether the backend has the kernel's code.
@@ -110,7 +111,7 @@ impl KernelQuery {
                 Rows::OfA(_) => IndexedOperand::A,
                 Rows::OfC(_) => IndexedOperand::C,
             },
-            is_scaled: problem.scales.are_of_blocks(),
+            scales: problem.scales.kind(),
         }
     }
 }

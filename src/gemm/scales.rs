@@ -25,7 +25,10 @@ pub enum Scales<'a> {
 pub enum ScalesKind {
     None,
     Blocks,
-    Outer,
+    Outer {
+        /// Whether threads may read the scales of columns in pairs of neighbours.
+        in_pairs: bool,
+    },
 }
 
 impl Scales<'_> {
@@ -34,7 +37,9 @@ impl Scales<'_> {
         match self {
             Scales::None => ScalesKind::None,
             Scales::Blocks(_) => ScalesKind::Blocks,
-            Scales::Outer(_) => ScalesKind::Outer,
+            Scales::Outer(scales) => ScalesKind::Outer {
+                in_pairs: scales.are_in_pairs(),
+            },
         }
     }
 
@@ -85,7 +90,10 @@ impl fmt::Display for ScalesKind {
         f.pad(match self {
             ScalesKind::None => "no scales",
             ScalesKind::Blocks => "scales of blocks",
-            ScalesKind::Outer => "scales of rows and columns",
+            ScalesKind::Outer { in_pairs: true } => "scales of rows and columns",
+            ScalesKind::Outer { in_pairs: false } => {
+                "scales of rows and columns that are not aligned"
+            }
         })
     }
 }

@@ -1,5 +1,5 @@
-//! The epilogue pass: a second kernel, which applies everything that can be fused to accumulators in f32, or to sums of
-//! i8 in i32, and writes a C of any type and alignment.
+//! The epilogue pass: a second kernel, which applies everything that can be fused to accumulators in f32, or scales and
+//! all of it to sums in f32 or i32, and writes a C of any type and alignment.
 
 use cutlet_device::{
     DeviceData, Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, instantiate, thread_idx,
@@ -120,7 +120,7 @@ instantiate! {
         epilogue: Fused<f32>,
     ) = pass::<f32, _, _>(thread_idx(), ..);
 
-    /// Of sums in i32, to a C of bf16.
+    /// Of sums in i32 and scales, to a C of bf16.
     #[kernel(threads = THREADS)]
     pub unsafe fn scaled_pass_bf16(
         sums: Global<i32>,
@@ -129,7 +129,7 @@ instantiate! {
         epilogue: FusedWithScales<half::bf16>,
     ) = pass::<half::bf16, _, _>(thread_idx(), ..);
 
-    /// Of sums in i32, to a C of f16.
+    /// Of sums in i32 and scales, to a C of f16.
     #[kernel(threads = THREADS)]
     pub unsafe fn scaled_pass_f16(
         sums: Global<i32>,
@@ -138,10 +138,37 @@ instantiate! {
         epilogue: FusedWithScales<half::f16>,
     ) = pass::<half::f16, _, _>(thread_idx(), ..);
 
-    /// Of sums in i32, to a C of f32.
+    /// Of sums in i32 and scales, to a C of f32.
     #[kernel(threads = THREADS)]
     pub unsafe fn scaled_pass_f32(
         sums: Global<i32>,
+        c: GlobalMut<f32>,
+        extents: PassArgs,
+        epilogue: FusedWithScales<f32>,
+    ) = pass::<f32, _, _>(thread_idx(), ..);
+
+    /// Of sums in f32 and scales, to a C of bf16.
+    #[kernel(threads = THREADS)]
+    pub unsafe fn scaled_pass_of_f32_bf16(
+        sums: Global<f32>,
+        c: GlobalMut<half::bf16>,
+        extents: PassArgs,
+        epilogue: FusedWithScales<half::bf16>,
+    ) = pass::<half::bf16, _, _>(thread_idx(), ..);
+
+    /// Of sums in f32 and scales, to a C of f16.
+    #[kernel(threads = THREADS)]
+    pub unsafe fn scaled_pass_of_f32_f16(
+        sums: Global<f32>,
+        c: GlobalMut<half::f16>,
+        extents: PassArgs,
+        epilogue: FusedWithScales<half::f16>,
+    ) = pass::<half::f16, _, _>(thread_idx(), ..);
+
+    /// Of sums in f32 and scales, to a C of f32.
+    #[kernel(threads = THREADS)]
+    pub unsafe fn scaled_pass_of_f32_f32(
+        sums: Global<f32>,
         c: GlobalMut<f32>,
         extents: PassArgs,
         epilogue: FusedWithScales<f32>,

@@ -12,6 +12,7 @@ mod grouped;
 mod i8;
 mod k_major;
 mod launch;
+mod outer_scaled;
 mod prefetch;
 mod sm_affinity;
 mod tma_operand;

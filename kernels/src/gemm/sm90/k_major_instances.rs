@@ -1,7 +1,7 @@
 //! Kernels for 8-bit floats (e4m3), and for f32 whose operands TMA rounds to tf32. `wgmma` reads such operands K-major.
 //!
 //! Names are as those of the [kernels for 16-bit floats](super::instances). Behind the consumers, `fast` stands for
-//! sums that are not [`Promoted`](super::Promoted). C of 8-bit floats is of bf16.
+//! sums that are not [`Promoted`](super::Promoted), and `outer` for [`OuterScales`]. C of 8-bit floats is of bf16.
 
 // As in `instances`.
 #![cfg_attr(
@@ -26,7 +26,7 @@ use crate::gemm::config::{
     Cluster, ClusterShape, Cooperative, DynamicCluster, EpilogueTile, PingPong, Stages, Tile,
     epilogue_n,
 };
-use crate::gemm::epilogue::Scale;
+use crate::gemm::epilogue::{OuterScales, Scale};
 
 instances_of! {
     /// Kernels for e4m3 whose sums are promoted.
@@ -44,6 +44,22 @@ instances_of! {
         e4m3_128x256x128_coop_fast = [K, K, K] 128, 256, Stages<4>, DynamicCluster: ANY, Cooperative<2>;
         e4m3_128x128x128_pingpong_fast = [K, K, K] 128, 128, Stages<5>, DynamicCluster: ANY, PingPong<2>, cpu_both;
         e4m3_64x128x128_ws_fast = [K, K, K] 64, 128, Stages<8>, DynamicCluster: ANY, Cooperative<1>;
+}
+
+instances_of! {
+    /// Kernels for e4m3 with scales of rows and columns, whose sums are promoted.
+    E4M3_OUTER of e4m3 to bf16: PromotedInOut<F8E4M3, bf16>, OuterScales, k 128, compiled if true, also []:
+        e4m3_256x128x128_coop_outer = [K, K, K] 256, 128, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>, cpu_both;
+        e4m3_128x128x128_coop_outer = [K, K, K] 128, 128, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
+        e4m3_64x128x128_ws_outer = [K, K, K] 64, 128, Stages<8>, DynamicCluster: ANY, Cooperative<1>, cpu_both;
+}
+
+instances_of! {
+    /// Kernels for e4m3 with scales of rows and columns, whose sums have the bits that the tensor cores keep.
+    E4M3_FAST_OUTER of e4m3 to bf16: InOut<F8E4M3, bf16>, OuterScales, k 128, compiled if true, also []:
+        e4m3_128x256x128_coop_fast_outer = [K, K, K] 128, 256, Stages<4>, DynamicCluster: ANY, Cooperative<2>;
+        e4m3_128x128x128_coop_fast_outer = [K, K, K] 128, 128, Stages<5>, DynamicCluster: ANY, Cooperative<2>, cpu_both;
+        e4m3_64x128x128_ws_fast_outer = [K, K, K] 64, 128, Stages<8>, DynamicCluster: ANY, Cooperative<1>;
 }
 
 instances_of! {

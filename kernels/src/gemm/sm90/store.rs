@@ -74,6 +74,10 @@ where
     /// one tile, and nothing to multiply while TMA stores.
     const THREADS_STORE: bool =
         C::Consumers::WARPGROUPS == 1 && C::MajorC::IS_K_MAJOR && EpilogueOperands::<Epi>::ARE_NONE;
+    /// Whether the first M atom's operands are read before the mainloop, too. Consumers of several M atoms have no
+    /// registers for numbers of f32 meanwhile.
+    const READS_EARLY: bool =
+        C::Consumers::M_ATOMS == 1 || size_of::<Epi::Columns>() < size_of::<[f32; 2]>();
 
     /// The store of a consumer.
     #[inline(always)]
@@ -281,7 +285,7 @@ where
                 }
             } else {
                 let operands = match nth {
-                    0 => operands,
+                    0 if Self::READS_EARLY => operands,
                     _ => self.atom_operands(&tile, nth),
                 };
                 if Self::THREADS_STORE {
@@ -321,7 +325,10 @@ where
         // SAFETY: the launcher promises that C is there.
         let c = unsafe { Tensor::new(c, RowMajor::new(extent, output.ldc)) };
         let tile = c.local_tile::<C::UnitC>(self.scheduler.begin(work));
-        let operands = self.atom_operands(&tile, 0);
+        let operands = match Self::READS_EARLY {
+            true => self.atom_operands(&tile, 0),
+            false => EpilogueOperands::none(),
+        };
         (tile, operands)
     }
 

@@ -6,7 +6,9 @@ use cutlet_host::{Device, Stream};
 use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::{Accumulator, Scale};
 use cutlet_kernels::gemm::sm90::instance::Instance;
-use cutlet_kernels::gemm::sm90::k_major_instances::{E4M3, E4M3_FAST, TF32};
+use cutlet_kernels::gemm::sm90::k_major_instances::{
+    E4M3, E4M3_FAST, E4M3_FAST_OUTER, E4M3_OUTER, TF32,
+};
 use cutlet_kernels::gemm::sm90::{AccOf, Scaling};
 use half::{bf16, f16};
 
@@ -15,7 +17,7 @@ use super::launch::{Prepared, Types};
 use super::tma_operand::TmaOperand;
 use super::{
     NAME, block_scaled, by_partials_in_f32, by_second_kernel_of, cost_input, fastest,
-    for_partial_output, names, of_orders, plan_of, supports, tma_stores, write_c,
+    for_partial_output, names, of_orders, outer_scaled, plan_of, supports, tma_stores, write_c,
 };
 use crate::gemm::choice::cost::{CostInput, OutputPath};
 use crate::gemm::choice::decomposition::Named;
@@ -24,6 +26,7 @@ use crate::gemm::partials::Output;
 use crate::gemm::precision::Precision;
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, Fused, IndexedOperand, KernelQuery, Launch, LaunchPlan};
+use crate::gemm::scales::{Scales, ScalesKind};
 use crate::{Error, Order, Result};
 
 /// Kernels for e4m3.
@@ -40,7 +43,7 @@ const PROMOTION: f64 = 1.15;
 const K_MAJOR: [Order; 2] = [Order::RowMajor, Order::ColMajor];
 
 macro_rules! e4m3 {
-    ($($c:ty: $plan:ident, $with_scales:ident;)+) => {$(
+    ($($c:ty: $plan:ident, $with_blocks:ident, $with_outer:expr;)+) => {$(
         impl Family<F8E4M3, $c> for E4m3 {
             fn name(&self) -> &'static str {
                 NAME
@@ -61,23 +64,35 @@ macro_rules! e4m3 {
                 kernel: Option<&str>,
             ) -> Result<Option<LaunchPlan<F8E4M3, $c>>> {
                 let named = Named::of(kernel);
-                if problem.scales.are_of_blocks() {
-                    return block_scaled::$with_scales(stream, problem, named);
+                match problem.scales {
+                    Scales::Blocks(_) => block_scaled::$with_blocks(stream, problem, named),
+                    Scales::Outer(_) => $with_outer(stream, problem, named),
+                    Scales::None => with_fast(
+                        problem.precision,
+                        $plan(E4M3, stream, problem, named)?,
+                        || $plan(E4M3_FAST, stream, problem, named),
+                    ),
                 }
-                let promoted = $plan(E4M3, stream, problem, named)?;
-                let fast = match problem.precision {
-                    Precision::FastAccumulation => $plan(E4M3_FAST, stream, problem, named)?,
-                    _ => None,
-                };
-                Ok(faster(promoted, fast))
             }
         }
     )+};
 }
 e4m3! {
-    bf16: to_own_type, to_bf16;
-    f16: to_other_type, to_any_type;
-    f32: to_f32, to_f32;
+    bf16: to_own_type, to_bf16, outer_to_bf16;
+    f16: to_other_type, to_any_type, |_, _, _| Ok(None);
+    f32: to_f32, to_f32, |_, _, _| Ok(None);
+}
+
+/// Plans a C of bf16 with scales of rows and columns.
+fn outer_to_bf16(
+    stream: &Stream,
+    problem: &Problem<'_, F8E4M3, bf16>,
+    named: Named<'_>,
+) -> Result<Option<LaunchPlan<F8E4M3, bf16>>> {
+    let promoted = outer_scaled::to_own_type(E4M3_OUTER, stream, problem, named)?;
+    with_fast(problem.precision, promoted, || {
+        outer_scaled::to_own_type(E4M3_FAST_OUTER, stream, problem, named)
+    })
 }
 
 impl Family<f32, f32> for Tf32 {
@@ -128,12 +143,16 @@ pub(super) fn built_for(device: &Device) -> Result<()> {
 
 /// The names of the kernels for e4m3 that the query asks for.
 fn of_e4m3(query: KernelQuery) -> Vec<&'static str> {
-    if query.is_scaled {
-        return block_scaled::names(query.backend);
-    }
-    let mut all = of_query(E4M3, query);
+    let (mut all, fast) = match query.scales {
+        ScalesKind::Blocks => (block_scaled::names(query.backend), Vec::new()),
+        ScalesKind::Outer { .. } => (
+            of_query(E4M3_OUTER, query),
+            of_query(E4M3_FAST_OUTER, query),
+        ),
+        ScalesKind::None => (of_query(E4M3, query), of_query(E4M3_FAST, query)),
+    };
     if query.precision == Precision::FastAccumulation {
-        all.extend(of_query(E4M3_FAST, query));
+        all.extend(fast);
     }
     all
 }
@@ -151,18 +170,24 @@ pub(super) fn of_query<Ty: Types, Epi>(
     }
 }
 
-/// The plan that is the faster one. The model does not know what promotion costs.
-fn faster<T: Operand, D: DeviceData>(
+/// The plan with promoted sums, or the fast one if the precision allows it and it is faster. The model does not know
+/// what promotion costs.
+fn with_fast<T: Operand, D: DeviceData>(
+    precision: Precision,
     promoted: Option<LaunchPlan<T, D>>,
-    fast: Option<LaunchPlan<T, D>>,
-) -> Option<LaunchPlan<T, D>> {
-    match (promoted, fast) {
+    fast: impl FnOnce() -> Result<Option<LaunchPlan<T, D>>>,
+) -> Result<Option<LaunchPlan<T, D>>> {
+    let fast = match precision {
+        Precision::FastAccumulation => fast()?,
+        _ => None,
+    };
+    Ok(match (promoted, fast) {
         (Some(promoted), Some(fast)) if PROMOTION * promoted.microseconds < fast.microseconds => {
             Some(promoted)
         }
         (promoted, None) => promoted,
         (_, fast) => fast,
-    }
+    })
 }
 
 /// These kernels, if the problem is theirs. With a name, only the kernel of this name.
