@@ -125,6 +125,20 @@ impl<T: DeviceData> Clone for Batch<'_, T> {
 }
 impl<T: DeviceData> Copy for Batch<'_, T> {}
 
+impl<'a, T: DeviceData> Batch<'a, T> {
+    /// The same bytes as matrices of another type of the same size.
+    pub fn reinterpret<U: DeviceData>(self) -> Batch<'a, U> {
+        let Matrix { view, extents } = self.first;
+        Batch {
+            first: Matrix {
+                view: view.reinterpret(),
+                extents,
+            },
+            repeats: self.repeats,
+        }
+    }
+}
+
 /// The modes of a batch in A, B and C together, as few as possible.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchModes {

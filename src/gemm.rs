@@ -30,7 +30,7 @@ mod scales;
 mod tuning_file;
 
 use cutlet_device::DeviceData;
-use cutlet_device::fp8::F8E4M3;
+use cutlet_device::fp8::{F8E4M3, F8E5M2, MixedF8};
 use cutlet_host::Stream;
 use half::{bf16, f16};
 
@@ -119,7 +119,7 @@ pub fn gemm<'a, T: Element<D>, D: DeviceData>(
 /// |---|---|---|
 /// | `f32` | `f32`, `bf16`, `f16` | on GPUs from Ampere on, by CUDA cores exactly, and by tensor cores in the lower [`Precision`]s |
 /// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on the tensor cores of GPUs from Ampere on. Hopper has kernels of its own |
-/// | [`F8E4M3`](crate::F8E4M3) | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
+/// | [`F8E4M3`](crate::F8E4M3), [`F8E5M2`](crate::F8E5M2), [one and the other](Gemm::mixed) | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
 /// | `f64` | `f64` | on the tensor cores of GPUs from Ampere on |
 /// | `i8` | `i32`, `bf16`, `f16`, `f32` | on the tensor cores of GPUs from Ampere on. Hopper has kernels of its own |
 ///
@@ -151,6 +151,15 @@ impl Element<f32> for f16 {}
 impl Element<bf16> for F8E4M3 {}
 impl Element<f16> for F8E4M3 {}
 impl Element<f32> for F8E4M3 {}
+impl Element<bf16> for F8E5M2 {}
+impl Element<f16> for F8E5M2 {}
+impl Element<f32> for F8E5M2 {}
+impl Element<bf16> for MixedF8<F8E4M3, F8E5M2> {}
+impl Element<f16> for MixedF8<F8E4M3, F8E5M2> {}
+impl Element<f32> for MixedF8<F8E4M3, F8E5M2> {}
+impl Element<bf16> for MixedF8<F8E5M2, F8E4M3> {}
+impl Element<f16> for MixedF8<F8E5M2, F8E4M3> {}
+impl Element<f32> for MixedF8<F8E5M2, F8E4M3> {}
 impl Element for f64 {}
 impl Element<i32> for i8 {}
 impl Element<bf16> for i8 {}

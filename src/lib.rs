@@ -48,7 +48,7 @@ mod tensor;
 pub use attention::{Attention, AttentionDecode, AttentionElement, AttentionKernels, attention};
 pub use capture::{capture, capture_owned};
 pub use contract::{Contraction, contract};
-pub use cutlet_device::fp8::F8E4M3;
+pub use cutlet_device::fp8::{F8E4M3, F8E5M2, MixedF8};
 pub use cutlet_device::{DeviceData, Float};
 #[cfg(feature = "dlpack")]
 pub use cutlet_host::dlpack;

@@ -21,6 +21,7 @@ mod embedding_bag;
 mod gather;
 mod gemm_batched;
 mod gemm_block_scales;
+mod gemm_e5m2;
 mod gemm_epilogue;
 mod gemm_gathered;
 mod gemm_i8;

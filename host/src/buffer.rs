@@ -195,6 +195,30 @@ impl<'a, T: DeviceData> View<'a, T> {
         View { binding, ..self }
     }
 
+    /// The same bytes as elements of another type of the same size and alignment.
+    ///
+    /// ```
+    /// # fn main() -> cutlet_host::Result<()> {
+    /// let stream = cutlet_host::Device::auto().stream()?;
+    /// let x = stream.upload(&[1.0f32, -2.0])?;
+    /// assert_eq!(stream.download(x.view().reinterpret::<u32>())?, [0x3F80_0000, 0xC000_0000]);
+    /// # Ok(()) }
+    /// ```
+    pub fn reinterpret<U: DeviceData>(self) -> View<'a, U> {
+        const {
+            assert!(
+                size_of::<T>() == size_of::<U>() && align_of::<T>() == align_of::<U>(),
+                "the types have the same size and alignment"
+            );
+        }
+        View {
+            binding: self.binding,
+            address: self.address,
+            len: self.len,
+            elements: PhantomData,
+        }
+    }
+
     /// The device that the memory is on.
     pub fn device(&self) -> &'a Device {
         self.binding.device()

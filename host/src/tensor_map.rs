@@ -7,7 +7,7 @@ use cudarc::driver::sys::{
     CUtensorMapL2promotion, CUtensorMapSwizzle,
 };
 use cutlet_device::DeviceData;
-use cutlet_device::fp8::{F8E4M3, F8E5M2};
+use cutlet_device::fp8::{F8E4M3, F8E5M2, MixedF8};
 use cutlet_device::tma::{TensorMap, TmaBox};
 use cutlet_layout_core::TensorMapShape;
 use cutlet_simt::TensorMapModel;
@@ -54,6 +54,8 @@ element! {
     i8: CU_TENSOR_MAP_DATA_TYPE_UINT8;
     F8E4M3: CU_TENSOR_MAP_DATA_TYPE_UINT8;
     F8E5M2: CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    MixedF8<F8E4M3, F8E5M2>: CU_TENSOR_MAP_DATA_TYPE_UINT8;
+    MixedF8<F8E5M2, F8E4M3>: CU_TENSOR_MAP_DATA_TYPE_UINT8;
     u16: CU_TENSOR_MAP_DATA_TYPE_UINT16;
     f16: CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
     bf16: CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;

@@ -1,6 +1,6 @@
 //! The description of a GEMM: operands, groups, rows of tables, what is fused, and how the kernel is chosen.
 
-use cutlet_device::fp8::F8E4M3;
+use cutlet_device::fp8::{F8E4M3, MixedF8};
 use cutlet_device::{DeviceData, Float};
 use cutlet_host::{Backend, Device, IntoView, Stream};
 use cutlet_kernels::gemm::epilogue::Accumulator;
@@ -397,6 +397,43 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
     pub fn untuned(self) -> Self {
         let choice = Choice::Estimated;
         Gemm { choice, ..self }
+    }
+}
+
+impl<'a, TA: DeviceData, TB: DeviceData, D: DeviceData> Gemm<'a, MixedF8<TA, TB>, D>
+where
+    MixedF8<TA, TB>: Operand,
+{
+    /// `C = A·B` of 8-bit floats of two formats, as [`new`](Self::new) describes it: of `F8E4M3` and `F8E5M2`, or of
+    /// `F8E5M2` and `F8E4M3`, as gradients are multiplied. A is (M, K, L), B (K, N, L) and C (M, N, L) and row-major.
+    ///
+    /// ```
+    /// use cutlet::{Device, DeviceTensor, F8E4M3, F8E5M2, Gemm, bf16};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// # if stream.device().compute_capability().is_some_and(|it| it != (9, 0)) { return Ok(()); }
+    /// let a = vec![F8E5M2::from_f32(1024.0); 2 * 32];
+    /// let a = DeviceTensor::upload(&stream, &a, [2, 32])?;
+    /// let b = vec![F8E4M3::from_f32(1.125); 32 * 8];
+    /// let b = DeviceTensor::upload(&stream, &b, [32, 8])?;
+    /// let mut c = DeviceTensor::<bf16>::zeroed(&stream, [2, 8])?;
+    /// Gemm::mixed(&a, &b, &mut c).run(&stream)?;
+    /// assert_eq!(c.download(&stream)?[0].to_f32(), 1024.0 * 1.125 * 32.0);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn mixed(
+        a: impl IntoTensor<'a, Element = TA>,
+        b: impl IntoTensor<'a, Element = TB>,
+        c: impl IntoTensorMut<'a, Element = D>,
+    ) -> Self {
+        let operands = || {
+            Ok(Operands {
+                a: batch(a, "A")?.reinterpret(),
+                b: batch(b, "B")?.reinterpret(),
+                c: batch_mut(c, "C")?,
+            })
+        };
+        Self::of(operands())
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use cutlet_device::fp8::F8E4M3;
+use cutlet_device::fp8::{F8E4M3, F8E5M2, MixedF8};
 use half::{bf16, f16};
 
-/// An element type of A, B or C. It prints as Rust names the type.
+/// An element type of A, B or C. It prints as Rust names the type, and those of A and B with an `x` between them if they
+/// differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ElementType {
     /// `f32`.
@@ -16,6 +17,12 @@ pub enum ElementType {
     F16,
     /// `F8E4M3`.
     E4m3,
+    /// `F8E5M2`.
+    E5m2,
+    /// `F8E4M3` in A and `F8E5M2` in B.
+    E4m3E5m2,
+    /// `F8E5M2` in A and `F8E4M3` in B.
+    E5m2E4m3,
     /// `f64`.
     F64,
     /// `i8`.
@@ -38,6 +45,9 @@ impl ElementType {
             ElementType::Bf16 => "bf16",
             ElementType::F16 => "f16",
             ElementType::E4m3 => "F8E4M3",
+            ElementType::E5m2 => "F8E5M2",
+            ElementType::E4m3E5m2 => "F8E4M3xF8E5M2",
+            ElementType::E5m2E4m3 => "F8E5M2xF8E4M3",
             ElementType::F64 => "f64",
             ElementType::I8 => "i8",
             ElementType::I32 => "i32",
@@ -63,6 +73,9 @@ has_element_type! {
     bf16: Bf16;
     f16: F16;
     F8E4M3: E4m3;
+    F8E5M2: E5m2;
+    MixedF8<F8E4M3, F8E5M2>: E4m3E5m2;
+    MixedF8<F8E5M2, F8E4M3>: E5m2E4m3;
     f64: F64;
     i8: I8;
     i32: I32;

@@ -7,7 +7,7 @@ mod simt;
 mod sm80;
 mod sm90;
 
-use cutlet_device::fp8::F8E4M3;
+use cutlet_device::fp8::{F8E4M3, F8E5M2, MixedF8};
 use half::{bf16, f16};
 pub use sm90::EpiloguePlan;
 
@@ -74,6 +74,15 @@ families! {
     F8E4M3 => bf16: sm90::E4m3, scaled::BySecondKernel;
     F8E4M3 => f16: sm90::E4m3, scaled::BySecondKernel;
     F8E4M3 => f32: sm90::E4m3, scaled::BySecondKernel;
+    F8E5M2 => bf16: sm90::E5m2, scaled::BySecondKernel;
+    F8E5M2 => f16: sm90::E5m2, scaled::BySecondKernel;
+    F8E5M2 => f32: sm90::E5m2, scaled::BySecondKernel;
+    MixedF8<F8E4M3, F8E5M2> => bf16: sm90::E5m2, scaled::BySecondKernel;
+    MixedF8<F8E4M3, F8E5M2> => f16: sm90::E5m2, scaled::BySecondKernel;
+    MixedF8<F8E4M3, F8E5M2> => f32: sm90::E5m2, scaled::BySecondKernel;
+    MixedF8<F8E5M2, F8E4M3> => bf16: sm90::E5m2, scaled::BySecondKernel;
+    MixedF8<F8E5M2, F8E4M3> => f16: sm90::E5m2, scaled::BySecondKernel;
+    MixedF8<F8E5M2, F8E4M3> => f32: sm90::E5m2, scaled::BySecondKernel;
     f64 => f64: sm80::ToOwnType(sm80::F64OnHopper), sm80::ToOwnType(sm80::F64);
     i8 => i32: sm90::I8, sm80::ToOwnType(sm80::I8);
     i8 => bf16: sm90::I8, scaled::BySecondKernel;

@@ -1,7 +1,7 @@
 //! The element types of A and B, each with the type of the factors.
 
 use cutlet_device::DeviceData;
-use cutlet_device::fp8::F8E4M3;
+use cutlet_device::fp8::{F8E4M3, F8E5M2, MixedF8};
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
@@ -9,7 +9,7 @@ use half::{bf16, f16};
 ///
 /// | A and B | factors and accumulators |
 /// |---|---|
-/// | `f32`, `bf16`, `f16`, `F8E4M3` | `f32` |
+/// | `f32`, `bf16`, `f16`, `F8E4M3`, `F8E5M2`, `MixedF8` | `f32` |
 /// | `f64` | `f64` |
 /// | `i8` | `i32`, which wraps around |
 pub trait Operand: sealed::Sealed {
@@ -18,10 +18,11 @@ pub trait Operand: sealed::Sealed {
 }
 
 macro_rules! operands {
-    ($($element:ty: $factor:ty, is f32 $is_f32:literal, fp8 $is_fp8:literal;)+) => {$(
+    ($($element:ty: $factor:ty, is f32 $is_f32:literal, fp8 $is_fp8:literal $(, mixed $is_mixed:literal)?;)+) => {$(
         impl sealed::Sealed for $element {
             const IS_F32: bool = $is_f32;
             const IS_FP8: bool = $is_fp8;
+            $(const IS_MIXED: bool = $is_mixed;)?
         }
 
         impl Operand for $element {
@@ -34,11 +35,15 @@ operands! {
     bf16: f32, is f32 false, fp8 false;
     f16: f32, is f32 false, fp8 false;
     F8E4M3: f32, is f32 false, fp8 true;
+    F8E5M2: f32, is f32 false, fp8 true;
+    MixedF8<F8E4M3, F8E5M2>: f32, is f32 false, fp8 true, mixed true;
+    MixedF8<F8E5M2, F8E4M3>: f32, is f32 false, fp8 true, mixed true;
     f64: f64, is f32 false, fp8 false;
     i8: i32, is f32 false, fp8 false;
 }
 
-/// An element type of A and B whose rows and columns may have [scales](crate::Gemm::outer_scales): `i8` and `F8E4M3`.
+/// An element type of A and B whose rows and columns may have [scales](crate::Gemm::outer_scales): `i8` and the 8-bit
+/// floats.
 pub trait ScaledOperand: Operand + sealed::Scaled {}
 
 impl sealed::Scaled for i8 {
@@ -50,14 +55,19 @@ impl sealed::Scaled for i8 {
 }
 impl ScaledOperand for i8 {}
 
-impl sealed::Scaled for F8E4M3 {
-    const IS_ALWAYS_SCALED: bool = false;
+macro_rules! scaled_floats {
+    ($($element:ty),*) => {$(
+        impl sealed::Scaled for $element {
+            const IS_ALWAYS_SCALED: bool = false;
 
-    fn to_f32(factor: f32) -> f32 {
-        factor
-    }
+            fn to_f32(factor: f32) -> f32 {
+                factor
+            }
+        }
+        impl ScaledOperand for $element {}
+    )*};
 }
-impl ScaledOperand for F8E4M3 {}
+scaled_floats!(F8E4M3, F8E5M2, MixedF8<F8E4M3, F8E5M2>, MixedF8<F8E5M2, F8E4M3>);
 
 mod sealed {
     use super::{DeviceData, Operand};
@@ -77,5 +87,7 @@ mod sealed {
         const IS_F32: bool;
         /// Whether it is an 8-bit float, whose sums have a choice of precisions.
         const IS_FP8: bool;
+        /// Whether elements of A and of B have different formats.
+        const IS_MIXED: bool = false;
     }
 }

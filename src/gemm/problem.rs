@@ -69,6 +69,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         };
         let scales = gemm.scales;
         check_scaled(gemm, &rows, &groups)?;
+        check_formats(gemm)?;
         let Operands { a, b, c: of_c } = match &mut gemm.operands {
             Ok(operands) => operands,
             Err(found) => return refuse(found.clone()),
@@ -256,6 +257,17 @@ fn check_scaled<T: Operand, D: DeviceData>(
     match operands_of(gemm)?.c.first.order() {
         Order::ColMajor if gemm.scales.are_of_blocks() => refuse(
             "C is column-major, and blocks of A have scales of rows; make C row-major".to_string(),
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a column-major C of an A and a B of different formats: the transposed product would have the formats of B and
+/// A.
+fn check_formats<T: Operand, D: DeviceData>(gemm: &Gemm<'_, T, D>) -> Result<()> {
+    match operands_of(gemm)?.c.first.order() {
+        Order::ColMajor if T::IS_MIXED => refuse(
+            "C is column-major, and A and B have different formats; make C row-major".to_string(),
         ),
         _ => Ok(()),
     }

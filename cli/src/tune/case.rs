@@ -56,7 +56,9 @@ pub fn set_up<'a>(key: &ProblemKey, setting: &'a Setting) -> Result<Result<TuneC
         (Of::E4m3, Of::F16) => set_up_as::<F8E4M3, f16>(key, setting),
         (Of::F64, Of::F64) => set_up_as::<f64, f64>(key, setting),
         (Of::I8, Of::I32) => set_up_as::<i8, i32>(key, setting),
-        (operands, c) => Ok(Err(format!("no kernel multiplies {operands} into {c}"))),
+        (operands, c) => Ok(Err(format!(
+            "products of {operands} into {c} are not tuned"
+        ))),
     }
 }
 
@@ -412,7 +414,9 @@ fn tolerance(key: &ProblemKey) -> f64 {
     let of_c = match key.c {
         ElementType::F32 => Dtype::F32,
         ElementType::Bf16 => Dtype::Bf16,
-        ElementType::E4m3 => Dtype::E4m3,
+        ElementType::E4m3 | ElementType::E5m2 | ElementType::E4m3E5m2 | ElementType::E5m2E4m3 => {
+            Dtype::E4m3
+        }
         ElementType::F16 => Dtype::F16,
         ElementType::F64 => Dtype::F64,
         ElementType::I8 | ElementType::I32 => Dtype::I8,
@@ -520,7 +524,7 @@ mod tests {
         for (key, expected) in [
             (
                 key("operands=f32 c=i32", &[]),
-                "no kernel multiplies f32 into i32",
+                "products of f32 into i32 are not tuned",
             ),
             (
                 key(

@@ -15,11 +15,12 @@
 //! | `row_store` | from accumulators to named rows of C |
 //! | `swiglu_store` | from accumulators of gates and ups to a C of half as many columns |
 //! | [`kernel_traits`], [`instance`] | what the host chooses a kernel by, and how it launches it |
-//! | [`instances`], [`k_major_instances`], [`i8_instances`], [`block_scaled_instances`], [`grouped_instances`] | the kernels that the library launches |
+//! | [`instances`], [`k_major_instances`], [`e5m2_instances`], [`i8_instances`], [`block_scaled_instances`], [`grouped_instances`] | the kernels that the library launches |
 
 pub mod block_scaled_instances;
 mod block_scales;
 mod config;
+pub mod e5m2_instances;
 mod element_types;
 mod epilogue_subtiles;
 pub mod grouped_instances;
@@ -45,7 +46,9 @@ mod swiglu_store;
 
 pub use block_scales::{BlockScaleOperands, BlockScales, ScalesOfB, box_scales};
 pub use config::{Acc, Config, Sm90, Storage, box_a, box_b, box_c, runs_fixup, writes_partials};
-pub use element_types::{AccOf, BlockScaled, ElementTypes, InOut, OfI8, PromotedInOut, StoredF32};
+pub use element_types::{
+    AccOf, BlockScaled, ElementTypes, InOut, OfI8, OperandElement, PromotedInOut, StoredF32,
+};
 pub use epilogue_subtiles::{EpilogueSubtiles, StoreMajor};
 pub use kernel::{Groups, OneProduct, gemm, gemm_with_block_scales};
 pub use loader::ByTma;

@@ -6,6 +6,7 @@
 //! go to scratch memory, and the fixup or a second kernel adds them.
 
 mod block_scaled;
+mod e5m2;
 mod epilogue_plan;
 mod fixup;
 mod grouped;
@@ -35,7 +36,7 @@ use cutlet_kernels::gemm::sm90::instances::{
     BF16, BF16_TO_F32, F16, F16_TO_F32, GELU_BF16, GELU_F16, LINEAR_BF16, LINEAR_F16, SILU_BF16,
     SILU_F16,
 };
-use cutlet_kernels::gemm::sm90::{AccOf, ElementTypes, InOut, Scaling, Unscaled};
+use cutlet_kernels::gemm::sm90::{AccOf, ElementTypes, InOut, OperandElement, Scaling, Unscaled};
 use cutlet_kernels::gemm::split_k_reduce::{split_k_reduce_bf16, split_k_reduce_f16};
 use cutlet_kernels::gemm::store::PartialOutput;
 use half::{bf16, f16};
@@ -52,6 +53,7 @@ use crate::gemm::registry::{
     Family, Fused, IndexedOperand, KernelQuery, Launch, LaunchPlan, has_code,
 };
 use crate::{Error, MatrixMut, Order, Result};
+pub use e5m2::E5m2;
 pub use epilogue_plan::EpiloguePlan;
 use fixup::FixupCounters;
 use grouped::grouped;
@@ -76,6 +78,7 @@ type Fusing<T, A> = Instance<T, Then<Linear<T>, A>>;
 trait Element:
     TensorMapElement
     + Operand<Factor = f32>
+    + OperandElement
     + Output<Acc = f32>
     + ElementTypes<In = Self, Out = Self, Scaling = Unscaled>
 {

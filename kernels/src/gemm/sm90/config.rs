@@ -7,10 +7,10 @@ use cutlet_device::collective::{AffinitySlot, DsmemBuffer, Pipeline, TileRing};
 use cutlet_device::sm90::{StoredAccumulator, Wgmma, WgmmaInstruction};
 use cutlet_device::tile::{Major, OperandLayout, SharedTile, TmaLayout};
 use cutlet_device::tma::TmaBox;
-use cutlet_device::{DeviceData, LaunchBounds, MmaInstruction, SharedStorage};
+use cutlet_device::{LaunchBounds, MmaInstruction, SharedStorage};
 use cutlet_layout_core::{E, Fragment, StaticLayout};
 
-use super::element_types::ElementTypes;
+use super::element_types::{ElementTypes, OperandElement};
 use super::epilogue_subtiles::{self, StoreMajor, SubtileBuffer};
 use super::scaling::{ScaleRing, Scaling};
 use crate::gemm::config::{
@@ -103,7 +103,7 @@ pub trait Config: Copy + 'static {
     /// The element types.
     type Types: ElementTypes<In = Self::In, Out = Self::Out, Scaling = Self::Scaling>;
     /// Elements of A and B.
-    type In: DeviceData + Default;
+    type In: OperandElement;
     /// Elements of C.
     type Out: StoredAccumulator<Acc = Acc<Self>> + ElementC<Acc = Acc<Self>>;
     /// The scales of A and B.
@@ -127,8 +127,8 @@ pub trait Config: Copy + 'static {
 
     /// The instruction of a consumer.
     type Mma: WgmmaInstruction<
-            A = Self::In,
-            B = Self::In,
+            A = <Self::In as OperandElement>::A,
+            B = <Self::In as OperandElement>::B,
             Acc = <Self::Scaling as Scaling>::Sum,
             MajorA = Self::MajorA,
             MajorB = Self::MajorB,
@@ -214,9 +214,9 @@ where
     St: StageCount,
     Cl: ClusterShape,
     Co: Consumers,
-    Wgmma<N, T::In, T::In, JA, JB>: WgmmaInstruction<
-            A = T::In,
-            B = T::In,
+    Wgmma<N, <T::In as OperandElement>::A, <T::In as OperandElement>::B, JA, JB>: WgmmaInstruction<
+            A = <T::In as OperandElement>::A,
+            B = <T::In as OperandElement>::B,
             Acc = <T::Scaling as Scaling>::Sum,
             MajorA = JA,
             MajorB = JB,
@@ -234,7 +234,7 @@ where
     type Cluster = Cl;
     type Consumers = Co;
     const EPI_N: usize = EPI_N;
-    type Mma = Wgmma<N, T::In, T::In, JA, JB>;
+    type Mma = Wgmma<N, <T::In as OperandElement>::A, <T::In as OperandElement>::B, JA, JB>;
     type LayoutA = OperandLayout<T::In, JA, M, K, 128>;
     type LayoutB = OperandLayout<T::In, JB, N, K, 128>;
     type TileC = (E<M, 1, 0>, E<N, 1, 1>);
@@ -245,28 +245,27 @@ where
     type UnitB = (E<EPI_N, 1, 0>, E<K, 1, 1>);
 }
 
+/// Elements of A, as the instruction reads them.
+pub(super) type ElementA<C> = <<C as Config>::In as OperandElement>::A;
+/// Elements of B.
+type ElementB<C> = <<C as Config>::In as OperandElement>::B;
+
 /// A stage's tile of A in shared memory.
-pub(super) type SharedA<C> = SharedTile<
-    <C as Config>::In,
-    <C as Config>::LayoutA,
-    <<C as Config>::LayoutA as TmaLayout>::Swizzle,
->;
+pub(super) type SharedA<C> =
+    SharedTile<ElementA<C>, <C as Config>::LayoutA, <<C as Config>::LayoutA as TmaLayout>::Swizzle>;
 /// A stage's tile of B in shared memory.
-pub(super) type SharedB<C> = SharedTile<
-    <C as Config>::In,
-    <C as Config>::LayoutB,
-    <<C as Config>::LayoutB as TmaLayout>::Swizzle,
->;
+pub(super) type SharedB<C> =
+    SharedTile<ElementB<C>, <C as Config>::LayoutB, <<C as Config>::LayoutB as TmaLayout>::Swizzle>;
 /// The stages' tiles of A.
 pub(super) type RingA<C> = TileRing<
-    <C as Config>::In,
+    ElementA<C>,
     <C as Config>::LayoutA,
     <<C as Config>::LayoutA as TmaLayout>::Swizzle,
     <C as Config>::Stages,
 >;
 /// The stages' tiles of B.
 pub(super) type RingB<C> = TileRing<
-    <C as Config>::In,
+    ElementB<C>,
     <C as Config>::LayoutB,
     <<C as Config>::LayoutB as TmaLayout>::Swizzle,
     <C as Config>::Stages,

@@ -2,8 +2,11 @@
 
 use core::marker::PhantomData;
 
+use cutlet_device::fp8::{F8E4M3, F8E5M2, MixedF8};
 use cutlet_device::sm90::StoredAccumulator;
 use cutlet_device::{DeviceData, ReduceAddElement};
+
+use half::{bf16, f16};
 
 use super::block_scales::BlockScales;
 use super::promotion::Promoted;
@@ -14,14 +17,37 @@ use crate::gemm::epilogue::{Accumulator, ElementC, FromSums};
 /// or [`OfI8`].
 pub trait ElementTypes: Copy + 'static {
     /// Elements of A and B.
-    type In: DeviceData + Default;
+    type In: OperandElement;
     /// Elements of C.
     type Out: StoredAccumulator<Acc = AccOf<Self>> + ElementC<Acc = AccOf<Self>>;
     /// The scales of A and B.
     type Scaling: Scaling;
 }
 
-impl<T: StoredF32> ElementTypes for T {
+/// An element type of A and B, and the types that `wgmma` multiplies it as.
+pub trait OperandElement: DeviceData + Default {
+    /// Elements of A.
+    type A: DeviceData + Default;
+    /// Elements of B.
+    type B: DeviceData + Default;
+}
+
+macro_rules! operand_elements {
+    ($($element:ty),*) => {$(
+        impl OperandElement for $element {
+            type A = Self;
+            type B = Self;
+        }
+    )*};
+}
+operand_elements!(bf16, f16, f32, F8E4M3, F8E5M2, i8);
+
+impl<A: DeviceData + Default, B: DeviceData + Default> OperandElement for MixedF8<A, B> {
+    type A = A;
+    type B = B;
+}
+
+impl<T: StoredF32 + OperandElement> ElementTypes for T {
     type In = T;
     type Out = T;
     type Scaling = Unscaled;
@@ -38,7 +64,7 @@ impl<T: StoredAccumulator<Acc = f32> + ElementC<Acc = f32>> StoredF32 for T {}
 #[derive(Clone, Copy, Debug)]
 pub struct InOut<In, Out>(PhantomData<(In, Out)>);
 
-impl<In: DeviceData + Default, Out: StoredF32> ElementTypes for InOut<In, Out> {
+impl<In: OperandElement, Out: StoredF32> ElementTypes for InOut<In, Out> {
     type In = In;
     type Out = Out;
     type Scaling = Unscaled;
@@ -48,7 +74,7 @@ impl<In: DeviceData + Default, Out: StoredF32> ElementTypes for InOut<In, Out> {
 #[derive(Clone, Copy, Debug)]
 pub struct PromotedInOut<In, Out>(PhantomData<(In, Out)>);
 
-impl<In: DeviceData + Default, Out: StoredF32> ElementTypes for PromotedInOut<In, Out> {
+impl<In: OperandElement, Out: StoredF32> ElementTypes for PromotedInOut<In, Out> {
     type In = In;
     type Out = Out;
     type Scaling = Promoted;
@@ -58,7 +84,7 @@ impl<In: DeviceData + Default, Out: StoredF32> ElementTypes for PromotedInOut<In
 #[derive(Clone, Copy, Debug)]
 pub struct BlockScaled<In, Out>(PhantomData<(In, Out)>);
 
-impl<In: DeviceData + Default, Out: StoredF32> ElementTypes for BlockScaled<In, Out> {
+impl<In: OperandElement, Out: StoredF32> ElementTypes for BlockScaled<In, Out> {
     type In = In;
     type Out = Out;
     type Scaling = BlockScales;

@@ -14,7 +14,7 @@ use cutlet_layout_core::{
     tile_origin,
 };
 
-use super::config::{Config, RingA, RingB, SharedB, Storage};
+use super::config::{Config, ElementA, RingA, RingB, SharedB, Storage};
 use super::kernel::{Params, ProducerRole, produce};
 use super::loader::options;
 use super::scaling::ScaleOperands;
@@ -104,7 +104,7 @@ struct TableOfA<T> {
 /// Loads k-tiles: of A by the copies of a warpgroup's threads, of B by TMA.
 struct RowLoader<'a, C: Config> {
     rings: (RingA<C>, RingB<C>),
-    table: TableOfA<C::In>,
+    table: TableOfA<ElementA<C>>,
     map_b: &'a TensorMap,
     options_b: LoadOptions,
     cluster: C::Cluster,
@@ -120,7 +120,7 @@ impl<'a, C: Config> RowLoader<'a, C> {
     #[inline(always)]
     pub fn new(
         rings: (RingA<C>, RingB<C>),
-        table: TableOfA<C::In>,
+        table: TableOfA<ElementA<C>>,
         map_b: &'a TensorMap,
         cluster: C::Cluster,
         args: &TmaArgs,
@@ -175,7 +175,7 @@ impl<C: Config> RowLoader<'_, C> {
 }
 
 /// A thread's accesses to a k-tile of named rows. They know where the rows begin.
-type RowAccesses<C> = Partition<Global<<C as Config>::In>, Gather<Indices>, RowCopy<C>>;
+type RowAccesses<C> = Partition<Global<ElementA<C>>, Gather<Indices>, RowCopy<C>>;
 
 impl<C: Config> Loader for RowLoader<'_, C> {
     /// The accesses to the k-tile at k = 0, so that a work tile reads each index once.

@@ -236,7 +236,7 @@ pub(super) fn to_own_type<
 }
 
 /// Plans a C of f32: it may be the partial output of kernels that store another type.
-fn to_f32<Ty: Types<In: Operand<Factor = f32>, Scaling: Scaling<Acc = f32>>>(
+pub(super) fn to_f32<Ty: Types<In: Operand<Factor = f32>, Scaling: Scaling<Acc = f32>>>(
     all: &'static [Instance<Ty>],
     stream: &Stream,
     problem: &Problem<'_, Ty::In, f32>,
@@ -254,7 +254,10 @@ fn to_f32<Ty: Types<In: Operand<Factor = f32>, Scaling: Scaling<Acc = f32>>>(
 }
 
 /// Plans a C of another type than the kernels store.
-fn to_other_type<Ty: Types<In: Operand<Factor = AccOf<Ty>>>, D: Output<Acc = AccOf<Ty>>>(
+pub(super) fn to_other_type<
+    Ty: Types<In: Operand<Factor = AccOf<Ty>>>,
+    D: Output<Acc = AccOf<Ty>>,
+>(
     all: &'static [Instance<Ty>],
     stream: &Stream,
     problem: &Problem<'_, Ty::In, D>,
