@@ -1,5 +1,6 @@
 //! Attention: `softmax(Q·Kᵀ · scale)·V`, for all heads of all sequences in one launch.
 
+mod backward;
 mod decode;
 mod heads;
 mod kernels;
@@ -272,5 +273,75 @@ impl<'a> Attention<'a> {
             output: output.into_tensor_mut()?,
         };
         launch::run(self, stream, tensors)
+    }
+
+    /// Enqueues the backward pass: of the gradient of the output, the gradients of queries, keys and values.
+    ///
+    /// `results` are the output and the [logarithms of sums](Self::log_sum_exp) that [`run`](Self::run) wrote for the
+    /// queries, keys and values in `operands`, with this scale, window, packing and sinks. `gradients` are written: those
+    /// of the queries, the keys and the values. Each gradient has the shape of its tensor. Where heads share keys, the
+    /// gradients of these are sums over the heads.
+    ///
+    /// Products and sums are in f32, and weights and their gradients are rounded to the element type before they are
+    /// multiplied. The gradient of the queries is added up in an order that varies from run to run, so that its last
+    /// bits do, too. Those of keys and values do not vary.
+    ///
+    /// Sinks need not be given: the logarithms have them. Their own gradient is not computed.
+    ///
+    /// ```
+    /// use cutlet::{Attention, Device, DeviceTensor, bf16};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let rows = || DeviceTensor::upload(&stream, &[bf16::ONE; 5 * 64], [1, 5, 1, 64]);
+    /// let (q, k, v, mut o) = (rows()?, rows()?, rows()?, rows()?);
+    /// let mut sums = DeviceTensor::<f32>::zeroed(&stream, [1, 5, 1])?;
+    /// Attention::new().causal().log_sum_exp(&mut sums).run(&stream, &q, &k, &v, &mut o)?;
+    /// // The gradients of the sum of all outputs.
+    /// let (ones, mut dq, mut dk, mut dv) = (rows()?, rows()?, rows()?, rows()?);
+    /// Attention::new()
+    ///     .causal()
+    ///     .backward(&stream, (&q, &k, &v), (&o, &sums), &ones, (&mut dq, &mut dk, &mut dv))?;
+    /// // The last key has a fifth of the weights of the last query, and the scores do not matter.
+    /// assert_eq!(dv.download(&stream)?[4 * 64], bf16::from_f32(0.2));
+    /// assert_eq!(dq.download(&stream)?[0], bf16::ZERO);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and:
+    /// - There are more than 128 features.
+    /// - There is a soft cap, a bias, or slopes, or a tensor for the logarithms of sums.
+    pub fn backward<'t, T: AttentionElement>(
+        mut self,
+        stream: &Stream,
+        operands: (
+            impl IntoTensor<'t, Element = T>,
+            impl IntoTensor<'t, Element = T>,
+            impl IntoTensor<'t, Element = T>,
+        ),
+        results: (
+            impl IntoTensor<'t, Element = T>,
+            impl IntoTensor<'t, Element = f32>,
+        ),
+        output_gradient: impl IntoTensor<'t, Element = T>,
+        gradients: (
+            impl IntoTensorMut<'t, Element = T>,
+            impl IntoTensorMut<'t, Element = T>,
+            impl IntoTensorMut<'t, Element = T>,
+        ),
+    ) -> Result<()> {
+        mem::replace(&mut self.operands, Ok(()))?;
+        let tensors = backward::Tensors {
+            queries: operands.0.into_tensor()?,
+            keys: operands.1.into_tensor()?,
+            values: operands.2.into_tensor()?,
+            output: results.0.into_tensor()?,
+            log_sum_exp: results.1.into_tensor()?,
+            output_gradient: output_gradient.into_tensor()?,
+            of_queries: gradients.0.into_tensor_mut()?,
+            of_keys: gradients.1.into_tensor_mut()?,
+            of_values: gradients.2.into_tensor_mut()?,
+        };
+        backward::run(self, stream, tensors)
     }
 }

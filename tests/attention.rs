@@ -11,22 +11,22 @@ use crate::random;
 
 /// A call. Tensors are of random numbers.
 #[derive(Clone, Copy, Debug)]
-struct Case {
-    sequences: usize,
-    queries: usize,
-    keys: usize,
-    heads: usize,
-    heads_of_keys: usize,
-    features: usize,
-    window: Option<[usize; 2]>,
-    scale: Option<f32>,
-    soft_cap: f32,
-    has_bias: bool,
-    has_slopes: bool,
-    has_sinks: bool,
+pub struct Case {
+    pub sequences: usize,
+    pub queries: usize,
+    pub keys: usize,
+    pub heads: usize,
+    pub heads_of_keys: usize,
+    pub features: usize,
+    pub window: Option<[usize; 2]>,
+    pub scale: Option<f32>,
+    pub soft_cap: f32,
+    pub has_bias: bool,
+    pub has_slopes: bool,
+    pub has_sinks: bool,
 }
 
-const PLAIN: Case = Case {
+pub const PLAIN: Case = Case {
     sequences: 1,
     queries: 100,
     keys: 100,
@@ -40,10 +40,10 @@ const PLAIN: Case = Case {
     has_slopes: false,
     has_sinks: false,
 };
-const CAUSAL: Option<[usize; 2]> = Some([usize::MAX, 0]);
+pub const CAUSAL: Option<[usize; 2]> = Some([usize::MAX, 0]);
 
 /// An element type, with the relative error of a rounding.
-trait Rounded: AttentionElement + Into<f64> {
+pub trait Rounded: AttentionElement + Into<f64> {
     const EPSILON: f64;
     fn of(number: f32) -> Self;
 }
@@ -73,24 +73,24 @@ fn each_kernels<'a>() -> impl Iterator<Item = Attention<'a>> {
 }
 
 /// Numbers with the moments of a normal distribution.
-fn numbers(count: usize, seed: u64) -> Vec<f32> {
+pub fn numbers(count: usize, seed: u64) -> Vec<f32> {
     let mut random = random::generator(seed);
     let mut uniform = move || random.f32() + random.f32() + random.f32();
     (0..count).map(|_| 2.0 * uniform() - 3.0).collect()
 }
 
 /// What a call gets, as the loops below read it.
-struct Operands<T> {
-    queries: Vec<T>,
-    keys: Vec<T>,
-    values: Vec<T>,
-    bias: Vec<f32>,
-    slopes: Vec<f32>,
-    sinks: Vec<f32>,
+pub struct Operands<T> {
+    pub queries: Vec<T>,
+    pub keys: Vec<T>,
+    pub values: Vec<T>,
+    pub bias: Vec<f32>,
+    pub slopes: Vec<f32>,
+    pub sinks: Vec<f32>,
 }
 
 impl<T: Rounded> Operands<T> {
-    fn random(case: &Case) -> Self {
+    pub fn random(case: &Case) -> Self {
         let rounded = |count: usize, seed| numbers(count, seed).into_iter().map(T::of).collect();
         let Case {
             sequences,

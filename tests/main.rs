@@ -11,6 +11,7 @@ mod rounding;
 mod small;
 
 mod attention;
+mod attention_backward;
 mod attention_decode;
 mod checked_indices;
 mod contract;

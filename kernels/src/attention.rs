@@ -9,6 +9,7 @@
 //! | the instruction of an element type, as a warp executes it | [`element`] |
 //! | the kernel for GPUs from Ampere on: loads, products, store | [`sm80`] |
 //! | the kernel for Hopper: roles, products, store | [`sm90`] |
+//! | the gradients of queries, keys and values | [`sm90::backward`] |
 //! | few queries and a long cache of keys: a step of decoding | [`decode`] |
 
 pub mod args;

@@ -117,6 +117,38 @@ impl Heads {
     }
 }
 
+impl Extents {
+    /// Those of queries, keys, values and the output.
+    ///
+    /// # Errors
+    /// If they do not agree.
+    pub fn of(tensors: [&Heads; 4]) -> Result<Self> {
+        let [queries, keys, values, output] = tensors.map(|it| it.extents);
+        let [sequences, count, heads, features] = queries;
+        let [_, count_of_keys, heads_of_keys, _] = keys;
+        let agree = keys == [sequences, count_of_keys, heads_of_keys, features]
+            && values == keys
+            && output == queries
+            && heads_of_keys > 0
+            && heads.is_multiple_of(heads_of_keys);
+        if !agree {
+            return refuse(format!(
+                "the queries have (sequences, queries, heads, features) = {queries:?}, the keys {keys:?}, the values \
+                 {values:?}, the output {output:?}; give keys and values of one shape with as many sequences and \
+                 features as the queries and a number of heads that divides theirs, and an output of the queries' shape"
+            ));
+        }
+        Ok(Extents {
+            sequences,
+            queries: count,
+            keys: count_of_keys,
+            heads,
+            heads_of_keys,
+            features,
+        })
+    }
+}
+
 impl<T: DeviceData> Tensors<'_, T> {
     /// The tensors as kernels see them, in the order queries, keys, values, output, and their extents.
     ///
@@ -132,29 +164,8 @@ impl<T: DeviceData> Tensors<'_, T> {
             of("the values", &self.values)?,
             of("the output", &self.output.tensor())?,
         ];
-        let [queries, keys, values, output] = all.map(|it| it.extents);
-        let [sequences, count, heads, features] = queries;
-        let [_, count_of_keys, heads_of_keys, _] = keys;
-        let agree = keys == [sequences, count_of_keys, heads_of_keys, features]
-            && values == keys
-            && output == queries
-            && heads_of_keys > 0
-            && heads.is_multiple_of(heads_of_keys);
-        if !agree {
-            return refuse(format!(
-                "the queries have (sequences, queries, heads, features) = {queries:?}, the keys {keys:?}, the values \
-                 {values:?}, the output {output:?}; give keys and values of one shape with as many sequences and \
-                 features as the queries and a number of heads that divides theirs, and an output of the queries' shape"
-            ));
-        }
-        let extents = Extents {
-            sequences,
-            queries: count,
-            keys: count_of_keys,
-            heads,
-            heads_of_keys,
-            features,
-        };
+        let [queries, keys, values, output] = &all;
+        let extents = Extents::of([queries, keys, values, output])?;
         Ok((all, extents))
     }
 

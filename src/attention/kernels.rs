@@ -75,6 +75,8 @@ pub trait Kernels: TensorMapElement {
     const SM80: &'static [sm80::instances::Instance<Self, Unmodified>];
     /// Those since Ampere that modify scores.
     const SM80_MODIFIED: &'static [sm80::instances::Instance<Self, Modifications>];
+    /// Hopper's of the backward pass.
+    const BACKWARD: &'static [&'static sm90::backward::instances::Instance<Self>];
 }
 
 macro_rules! kernels {
@@ -86,6 +88,8 @@ macro_rules! kernels {
             const SM80: &'static [sm80::instances::Instance<Self, Unmodified>] = sm80::instances::$plain;
             const SM80_MODIFIED: &'static [sm80::instances::Instance<Self, Modifications>] =
                 sm80::instances::$modified;
+            const BACKWARD: &'static [&'static sm90::backward::instances::Instance<Self>] =
+                sm90::backward::instances::$plain;
         }
     )+};
 }

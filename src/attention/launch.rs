@@ -6,12 +6,16 @@ use cutlet_device::{DeviceData, Global, GlobalMut};
 use cutlet_host::{Stream, View};
 use cutlet_kernels::attention::args::{Args, OutputArgs, SequencesArgs, TilesArgs, Window};
 use cutlet_kernels::attention::score_mod::{Modifications, Unmodified};
+use cutlet_layout_core::Layout;
 
 use super::heads::{Extents, Heads, Tensors, modes, refuse};
 use super::kernels::{AttentionKernels, strides};
 use super::{Attention, AttentionElement, NAME, Packed};
 use crate::matrix::{disjoint, divisor, in_stream, pointer, pointer_mut};
 use crate::{Result, Tensor, TensorMut};
+
+/// The name of logarithms of sums in errors.
+pub(super) const LOG_SUM_EXP: &str = "the logarithms of sums";
 
 /// Bytes of keys and values that stay in the L2 cache while tiles of queries need them: a part of Hopper's 50 MB.
 const IN_CACHE: usize = 32 << 20;
@@ -89,20 +93,24 @@ impl Call<'_> {
         let all_heads = sequences * heads;
         // Keys and values of a head of queries, in elements of 2 bytes.
         let bytes = 2 * 2 * keys * features * heads_of_keys / heads;
-        let at_a_time = match self.args.window == Window::CAUSAL {
-            // The longest tiles of all heads come first, so that all blocks end at the same time.
-            true => all_heads,
-            false => (IN_CACHE / bytes.max(1)).clamp(1, all_heads),
-        };
-        let divides = |count: &usize| all_heads.is_multiple_of(*count);
-        let at_a_time = (1..=at_a_time).rev().find(divides).unwrap_or(1);
         TilesArgs {
             of_head: (queries as u32).div_ceil(of_queries),
             heads: heads as u32,
             all_heads: all_heads as u32,
-            heads_at_a_time: at_a_time as u32,
+            heads_at_a_time: at_a_time(self.args.window, all_heads, bytes) as u32,
         }
     }
+}
+
+/// How many of all heads are computed at a time: those of which so many bytes each fit the cache.
+pub(super) fn at_a_time(window: Window, all_heads: usize, bytes: usize) -> usize {
+    let most = match window == Window::CAUSAL {
+        // The longest tiles of all heads come first, so that all blocks end at the same time.
+        true => all_heads,
+        false => (IN_CACHE / bytes.max(1)).clamp(1, all_heads),
+    };
+    let divides = |count: &usize| all_heads.is_multiple_of(*count);
+    (1..=most).rev().find(divides).unwrap_or(1)
 }
 
 /// A pointer that the kernel does not read.
@@ -138,7 +146,7 @@ pub(super) fn window(window: Option<[usize; 2]>) -> Window {
     Window::new(before, after)
 }
 
-fn sequences(packed: Option<&Packed<'_>>, extents: &Extents) -> SequencesArgs {
+pub(super) fn sequences(packed: Option<&Packed<'_>>, extents: &Extents) -> SequencesArgs {
     SequencesArgs {
         first_queries: packed.map_or(null(), |it| pointer(it.queries)),
         first_keys: packed.map_or(null(), |it| pointer(it.keys)),
@@ -151,12 +159,12 @@ fn sequences(packed: Option<&Packed<'_>>, extents: &Extents) -> SequencesArgs {
 
 impl Packed<'_> {
     /// How many sequences there are.
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.queries.len() - 1
     }
 
     /// Returns an error unless the numbers are those of sequences, and the stream may read them.
-    fn check(self, stream: &Stream, extents: &Extents) -> Result<Self> {
+    pub(super) fn check(self, stream: &Stream, extents: &Extents) -> Result<Self> {
         let (queries, keys) = (self.queries.len(), self.keys.len());
         if extents.sequences != 1 || queries < 2 || keys != queries {
             return refuse(format!(
@@ -194,6 +202,19 @@ pub(super) fn of_heads(
     Ok(numbers.use_in(stream, NAME, what)?)
 }
 
+/// The strides of logarithms of sums, whose extents are those of (sequence, query, head).
+pub(super) fn strides_of_log_sum_exp(layout: &Layout, expected: [usize; 3]) -> Result<[i64; 3]> {
+    let found = modes(LOG_SUM_EXP, layout, ["sequence", "query", "head"])?;
+    if found.map(|it| it[0]) != expected {
+        return refuse(format!(
+            "{LOG_SUM_EXP} have (sequences, queries, heads) = {:?}, and the queries {expected:?}; give a tensor of that \
+             shape",
+            found.map(|it| it[0])
+        ));
+    }
+    Ok(found.map(|it| it[1] as i64))
+}
+
 /// Where the output goes, and the logarithms of sums, if they are asked for.
 fn output<T: DeviceData>(
     heads: &Heads,
@@ -212,15 +233,9 @@ fn output<T: DeviceData>(
     let Some(tensor) = log_sum_exp else {
         return Ok(args);
     };
-    let what = "the logarithms of sums";
-    let found = modes(what, &tensor.layout, ["sequence", "query", "head"])?;
+    let what = LOG_SUM_EXP;
     let expected = [extents.sequences, extents.queries, extents.heads];
-    if found.map(|it| it[0]) != expected {
-        return refuse(format!(
-            "{what} have (sequences, queries, heads) = {:?}, and the queries {expected:?}; give a tensor of that shape",
-            found.map(|it| it[0])
-        ));
-    }
+    args.log_sum_exp_strides = strides_of_log_sum_exp(&tensor.layout, expected)?;
     in_stream(NAME, stream, what, tensor.view.view())?;
     let written = tensor.addresses();
     disjoint(NAME, what, tensors.output.addresses(), written.clone())?;
@@ -229,7 +244,6 @@ fn output<T: DeviceData>(
     }
     tensor.view.use_in(stream, NAME, what)?;
     args.log_sum_exp = pointer_mut(tensor.view.view().address());
-    args.log_sum_exp_strides = found.map(|it| it[1] as i64);
     args.writes_log_sum_exp = 1;
     Ok(args)
 }

@@ -107,6 +107,15 @@ impl Window {
         after: 0,
     };
 
+    /// The window of queries that see a key, if keys and queries change places.
+    #[inline(always)]
+    pub const fn transposed(self) -> Self {
+        Self {
+            before: self.after,
+            after: self.before,
+        }
+    }
+
     /// The window of at most so many keys before and after.
     pub const fn new(before: u32, after: u32) -> Self {
         const fn clamped(keys: u32) -> i32 {

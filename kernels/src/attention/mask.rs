@@ -69,6 +69,17 @@ impl KeyBlocks {
         }
     }
 
+    /// Those before block `end`, which is not 0. There is one at least.
+    #[inline(always)]
+    pub fn before(self, end: u32) -> Self {
+        Self {
+            first: self.first.min(end - 1),
+            unmasked: self.unmasked.min(end),
+            masked: self.masked.min(end),
+            end: self.end.min(end),
+        }
+    }
+
     /// How many there are.
     #[inline(always)]
     pub const fn count(&self) -> u32 {

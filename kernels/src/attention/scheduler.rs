@@ -65,9 +65,21 @@ impl Sequence {
 
     /// Elements of a tensor with these strides of sequences, rows and heads before a row of a head of the sequence.
     #[inline(always)]
-    pub(super) fn offset(&self, row: i32, head: u32, strides: [i64; 3]) -> i64 {
+    pub fn offset(&self, row: i32, head: u32, strides: [i64; 3]) -> i64 {
         let [of_sequence, of_row, of_head] = strides;
         i64::from(self.nth) * of_sequence + i64::from(row) * of_row + i64::from(head) * of_head
+    }
+
+    /// The sequence with keys for queries, and queries for keys.
+    #[inline(always)]
+    pub const fn transposed(self) -> Self {
+        Self {
+            nth: self.nth,
+            first_query: self.first_key,
+            first_key: self.first_query,
+            queries: self.keys,
+            keys: self.queries,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use cutlet_device::sm90::{RegisterElement, StoredAccumulator, Wgmma, WgmmaInstru
 use cutlet_device::tile::{KMajor, MnMajor, OperandLayout, SharedTile, TmaLayout};
 use cutlet_device::tma::TmaBox;
 use cutlet_device::{Float16, SharedStorage};
-use cutlet_layout_core::{E, L, StaticLayout, ThreadValue, Tv};
+use cutlet_layout_core::{L, ThreadValue, TileShape, Tv};
 
 /// Queries of a consumer: the rows of an instruction.
 pub const ROWS: usize = 64;
@@ -45,14 +45,12 @@ pub trait Config: Copy + 'static {
     /// Output = weights · values.
     type Output: WgmmaInstruction<A = Self::Element, B = Self::Element, Acc = f32>;
     /// A consumer's queries, (query, feature). Its output leaves by the same memory.
-    type Queries: TmaLayout;
+    type Queries: TmaLayout + TileShape;
     /// A block's keys, (key, feature).
     type Keys: TmaLayout;
     /// A block's values, (feature, key).
     type Values: TmaLayout;
-    /// The tile of a consumer's output.
-    type TileOfOutput: StaticLayout;
-    /// Which elements of it a thread stores: rows of its own warp.
+    /// Which elements of a consumer's output a thread stores: rows of its own warp.
     type Stores: ThreadValue;
 
     /// Threads of a block.
@@ -90,7 +88,6 @@ where
     type Queries = OperandLayout<T, KMajor, ROWS, FEATURES, 128>;
     type Keys = OperandLayout<T, KMajor, KEYS, FEATURES, 128>;
     type Values = OperandLayout<T, MnMajor, FEATURES, KEYS, 128>;
-    type TileOfOutput = (E<ROWS, 1, 0>, E<FEATURES, 1, 1>);
     type Stores = <Features<FEATURES> as StoredFeatures>::Stores;
 }
 

@@ -1,11 +1,11 @@
 //! The end of a tile: a consumer divides its output by the sums of the weights, and stores it.
 
-use cutlet_device::sm90::store_accumulator;
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
-use cutlet_device::{GlobalMut, MmaInstruction, fence_async_shared, sync_warp};
-use cutlet_layout_core::{Fragment, RowMajor, Tensor};
+use cutlet_device::{GlobalMut, MmaInstruction};
+use cutlet_layout_core::{Fragment, RowMajor};
 
 use super::config::{CONSUMERS, Config, ROWS, Tile};
+use super::rows::store_rows;
 use crate::attention::args::{Args, OutputArgs};
 use crate::attention::scheduler::{Sequence, WorkTile};
 use crate::attention::softmax::{PerRow, normalised};
@@ -46,16 +46,15 @@ pub(super) unsafe fn store<C: Config>(
 ) {
     let values = normalised(values, factors);
     let extent = [rows.sequence.queries, args.features];
-    // SAFETY: as promised by the caller. A warp reads the rows that it has written.
+    let to = output.offset(rows.offset(args.strides));
+    // SAFETY: as promised by the caller.
     unsafe {
-        store_accumulator::<C::Output, _, _, _>(tile, 0u32, 0, thread, &values);
-        sync_warp();
-        let to = output.offset(rows.offset(args.strides));
-        let from = tile.tensor().partition::<C::Stores>(thread);
-        let to = Tensor::new(to, RowMajor::new(extent, args.strides[1]))
-            .local_tile::<C::TileOfOutput>((rows.first_query as u32 / ROWS as u32, 0))
-            .partition::<C::Stores>(thread);
-        to.store(&from.load(C::Element::default()));
+        store_rows::<C::Output, _, C::Queries, C::Stores>(
+            tile,
+            (to, RowMajor::new(extent, args.strides[1])),
+            (rows.first_query as u32 / ROWS as u32, 0u32),
+            &values,
+            thread,
+        );
     }
-    fence_async_shared();
 }
