@@ -132,7 +132,9 @@ pub use reduce_add::{ReduceAdd, ReduceAddElement};
 pub use relaxed::Relaxed;
 pub use shared::{Shared, SharedMemory};
 pub use shared_storage::{SharedArray, SharedStorage, SharedUnion};
-pub use shuffle::{Shuffle, ShuffleMode, shfl, shfl_down, shfl_up, shfl_xor, uniform};
+pub use shuffle::{
+    Shuffle, ShuffleMode, shfl, shfl_down, shfl_up, shfl_xor, transpose_quad, uniform,
+};
 pub use stmatrix::{stmatrix, stmatrix_transposed};
 pub use sync::{
     barrier_arrive, barrier_sync, fence_async_shared, sync_threads, sync_warp, thread_fence,

@@ -3,7 +3,11 @@
 //! All 32 lanes of the warp must call a shuffle together. If the block's size is not a multiple of 32, values from
 //! missing lanes of the last warp are meaningless.
 
+use core::hint::select_unpredictable;
+
 use half::{bf16, f16};
+
+use crate::lane_idx;
 
 /// A value that lanes can shuffle: a number, or an array or a tuple of such values. Each 32 bits take an instruction.
 ///
@@ -158,6 +162,45 @@ pub fn shfl_up<T: Shuffle>(value: T, delta: u32) -> T {
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn shfl_down<T: Shuffle>(value: T, delta: u32) -> T {
     value.shuffle(ShuffleMode(Mode::Down(delta)))
+}
+
+/// Transposes the values of each quad of lanes, the four from a multiple of 4 on: value `i` of lane `j` becomes value `j`
+/// of lane `i`. It takes four shuffles, where the values have 32 bits.
+///
+/// The four lanes that have a row of a tensor core's accumulators have pairs of neighbours. Of four such pairs, they make
+/// runs of eight neighbours, one a lane.
+///
+/// ```
+/// use cutlet_device::{lane_idx, transpose_quad};
+///
+/// # let spec = cutlet_simt::LaunchSpec {
+/// #     kernel: "example", grid: [1; 3], block: [32, 1, 1], cluster: 1, shared_bytes: 0,
+/// #     overlap_previous: false,
+/// # };
+/// # cutlet_simt::launch(&spec, &|| {
+/// // In a kernel:
+/// let lane = lane_idx().get() % 4;
+/// let row = [0, 1, 2, 3].map(|column| 10 * lane + column);
+/// assert_eq!(transpose_quad(row), [0, 1, 2, 3].map(|row| 10 * row + lane));
+/// # }).unwrap();
+/// ```
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub fn transpose_quad<T: Shuffle>([a, b, c, d]: [T; 4]) -> [T; 4] {
+    let lane = lane_idx().get();
+    // Of two values, a lane keeps that of its own side, and gives the other one. The compiler would make two branches of
+    // an `if` before and after the shuffle, with a shuffle in each, where lanes wait for each other.
+    let exchange = |[low, high]: [T; 2], mask: u32| {
+        let is_high = lane & mask != 0;
+        let got = shfl_xor(select_unpredictable(is_high, low, high), mask);
+        [
+            select_unpredictable(is_high, got, low),
+            select_unpredictable(is_high, high, got),
+        ]
+    };
+    let ([a, b], [c, d]) = (exchange([a, b], 1), exchange([c, d], 1));
+    let ([a, c], [b, d]) = (exchange([a, c], 2), exchange([b, d], 2));
+    [a, b, c, d]
 }
 
 #[cfg(target_arch = "nvptx64")]

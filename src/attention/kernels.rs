@@ -118,7 +118,11 @@ impl Call<'_> {
         score_mod: M,
         tensors: &mut Tensors<'_, T>,
     ) -> Result<()> {
-        let instance = for_features(instances, |it| it.features, self.extents.features)?;
+        let features = for_features(instances, |it| it.features, self.extents.features)?.features;
+        let instance = (instances.iter())
+            .filter(|it| it.features == features)
+            .min_by_key(|it| self.cost_of_keys(it.queries, it.keys as u32))
+            .expect("there are instances for these features");
         self.args.tiles = self.tiles(instance.queries);
         let [queries, keys, values, _] = self.heads.map(|it| it.spec::<T>());
         let [box_of_queries, box_of_keys, box_of_values] = instance.boxes;

@@ -4,7 +4,7 @@
 use core::marker::PhantomData;
 
 use cutlet_device::collective::{Pipeline, StageCount, Stages, TileRing};
-use cutlet_device::sm90::{RegisterElement, StoredAccumulator, Wgmma, WgmmaInstruction};
+use cutlet_device::sm90::{RegisterElement, Wgmma, WgmmaInstruction};
 use cutlet_device::tile::{KMajor, MnMajor, OperandLayout, SharedTile, TmaLayout};
 use cutlet_device::tma::TmaBox;
 use cutlet_device::{Float16, SharedStorage};
@@ -32,7 +32,7 @@ pub struct Sm90<T, const FEATURES: usize, const KEYS: usize, const STAGES: usize
 /// A configuration: a [`Sm90`].
 pub trait Config: Copy + 'static {
     /// Elements of all tensors.
-    type Element: Default + Float16 + RegisterElement + StoredAccumulator<Acc = f32>;
+    type Element: Default + Float16 + RegisterElement;
     /// The most features of a head.
     const FEATURES: usize;
     /// Keys of a block of keys.
@@ -44,13 +44,13 @@ pub trait Config: Copy + 'static {
     type Scores: WgmmaInstruction<A = Self::Element, B = Self::Element, Acc = f32>;
     /// Output = weights · values.
     type Output: WgmmaInstruction<A = Self::Element, B = Self::Element, Acc = f32>;
-    /// A consumer's queries, (query, feature). Its output leaves by the same memory.
+    /// A consumer's queries, (query, feature).
     type Queries: TmaLayout + TileShape;
     /// A block's keys, (key, feature).
     type Keys: TmaLayout;
     /// A block's values, (feature, key).
     type Values: TmaLayout;
-    /// Which elements of a consumer's output a thread stores: rows of its own warp.
+    /// Which elements of a consumer's output a thread stores.
     type Stores: ThreadValue;
 
     /// Threads of a block.
@@ -74,7 +74,7 @@ pub trait Config: Copy + 'static {
 impl<T, const FEATURES: usize, const KEYS: usize, const STAGES: usize> Config
     for Sm90<T, FEATURES, KEYS, STAGES>
 where
-    T: Default + Float16 + RegisterElement + StoredAccumulator<Acc = f32>,
+    T: Default + Float16 + RegisterElement,
     Wgmma<KEYS, T>: WgmmaInstruction<A = T, B = T, Acc = f32>,
     Wgmma<FEATURES, T, T, KMajor, MnMajor>: WgmmaInstruction<A = T, B = T, Acc = f32>,
     Features<FEATURES>: StoredFeatures,
@@ -95,23 +95,24 @@ where
 #[derive(Clone, Copy, Debug)]
 pub struct Features<const FEATURES: usize>;
 
-/// How a warpgroup stores 64 rows of so many features: eight neighbours a thread and access.
+/// How a warpgroup stores 64 rows of so many features: eight neighbours a thread and access. A thread stores the rows
+/// whose accumulators it has.
 pub trait StoredFeatures {
-    /// Which elements a thread stores. The threads of a warp have its 16 rows.
+    /// Which elements a thread stores.
     type Stores: ThreadValue;
 }
 
 macro_rules! stored {
-    ($($features:literal: $threads:ty, $values:ty;)+) => {$(
+    ($($features:literal: $values:ty;)+) => {$(
         impl StoredFeatures for Features<$features> {
-            type Stores = Tv<$threads, $values, 8>;
+            type Stores = Tv<L!((4, 8, 4):(8@1, 1@0, 16@0)), $values, 8>;
         }
     )+};
 }
 stored! {
-    64: L!((8, 4, 4):(8@1, 1@0, 16@0)), L!((8, 4):(1@1, 4@0));
-    128: L!((16, 2, 4):(8@1, 1@0, 16@0)), L!((8, 8):(1@1, 2@0));
-    256: L!((32, 4):(8@1, 16@0)), L!((8, 16):(1@1, 1@0));
+    64: L!((8, 2, 2):(1@1, 8@0, 32@1));
+    128: L!((8, 2, 4):(1@1, 8@0, 32@1));
+    256: L!((8, 2, 8):(1@1, 8@0, 32@1));
 }
 
 /// The consumers' queries, one tile each.

@@ -75,16 +75,21 @@ macro_rules! instances {
     };
 }
 instances! {
-    /// Kernels for bf16, by the most features of a head.
+    /// Kernels for bf16, by the most features of a head. Long blocks take less time a key, and compute more keys that
+    /// queries do not see.
     BF16: bf16, Unmodified = [
         attention_bf16_64: 64, 128, 3;
-        attention_bf16_128: 128, 160, 2;
+        attention_bf16_64_long: 64, 176, 2;
+        attention_bf16_128: 128, 128, 2;
+        attention_bf16_128_long: 128, 176, 2;
         attention_bf16_256: 256, 80, 2;
     ];
     /// Kernels for f16.
     F16: f16, Unmodified = [
         attention_f16_64: 64, 128, 3;
-        attention_f16_128: 128, 160, 2;
+        attention_f16_64_long: 64, 176, 2;
+        attention_f16_128: 128, 128, 2;
+        attention_f16_128_long: 128, 176, 2;
         attention_f16_256: 256, 80, 2;
     ];
     /// Kernels for bf16 that modify scores.

@@ -9,7 +9,7 @@ use cutlet_device::collective::{BackAndForth, Producer, Stages};
 use cutlet_device::tma::{LoadOptions, TensorMap, prefetch_tensor_map};
 use cutlet_device::warpgroup::{
     WarpgroupIdx, WarpgroupThread, decrease_registers, increase_registers, warpgroup_idx,
-    warpgroup_sync, warpgroup_thread_idx,
+    warpgroup_thread_idx,
 };
 use cutlet_device::{
     GlobalMut, elect_one, grid_dependency_wait, launch_dependents, sync_threads, uniform,
@@ -122,8 +122,9 @@ impl<C: Config> Loader<'_, C> {
             let blocks = key_blocks::<C>(self.args, tile, sequence);
             // SAFETY: as promised by the caller.
             unsafe {
-                self.load_queries(&mut of_queries, tile, sequence);
+                // Consumers release keys before queries.
                 self.load_keys(&mut of_keys, tile, sequence, blocks.block(0));
+                self.load_queries(&mut of_queries, tile, sequence);
                 // Consumers multiply the next block's keys before a block's values.
                 for nth in 1..blocks.count() {
                     self.load_keys(&mut of_keys, tile, sequence, blocks.block(nth));
@@ -218,8 +219,6 @@ unsafe fn consume<C: Config, M: ScoreMod>(
     block: Storage<C>,
     (consumer, thread): (WarpgroupIdx, WarpgroupThread),
 ) {
-    let mut of_queries = block.queries.1.consumer();
-    of_queries.skip(consumer.own(1, 0));
     let mut mainloop = Mainloop::<C>::new(block, consumer, thread);
     let places = ScorePlaces::of::<C::Scores>(thread);
     for work in BackAndForth::new(args.tiles.count()) {
@@ -229,23 +228,17 @@ unsafe fn consume<C: Config, M: ScoreMod>(
         }
         let blocks = key_blocks::<C>(args, rows.tile, rows.sequence);
         let scores = ScoresOfRows::new(args, score_mod, rows, places);
-        let queries = of_queries.wait();
-        let (values, softmax) = mainloop.attend(queries.stage(), blocks, &scores);
+        let (values, softmax) = mainloop.attend(blocks, &scores);
         // Computed anew: the mainloop has no registers for what it does not use.
         let rows = Rows::of(args, uniform(work), consumer);
         let places = ScorePlaces::of::<C::Scores>(thread);
         // SAFETY: the launcher promises a sink for each head.
         let sink = unsafe { args.sink(rows.tile.head) };
         let (factors, logarithms) = softmax.finish(sink);
-        let through = block.queries.0.stage(queries.stage());
-        // SAFETY: the tile of the queries is this consumer's until it is released. The rows are its own.
+        // SAFETY: the rows are this consumer's own.
         unsafe {
-            let values = (&values, factors);
-            store::<C>(through, output, &args.output, rows, values, thread);
+            store::<C>(output, &args.output, rows, (&values, factors), thread);
             rows.store_log_sum_exp(&args.output, logarithms, places);
         }
-        warpgroup_sync(consumer);
-        of_queries.release(queries, thread);
-        of_queries.skip(CONSUMERS as u32 - 1);
     }
 }

@@ -1,12 +1,12 @@
 //! The mainloop of a consumer: two products for each block of keys, and the softmax between them.
 
-use cutlet_device::collective::{Consumer, OrderedBarrier, StageIdx};
+use cutlet_device::collective::{Consumer, OrderedBarrier, StageIdx, Stages};
 use cutlet_device::sm90::{Accumulator, AccumulatorsAsA, warpgroup_arrive, warpgroup_wait};
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
 
 use cutlet_layout_core::Fragment;
 
-use super::config::{Config, RingOfKeys, RingOfQueries, RingOfValues, Storage};
+use super::config::{CONSUMERS, Config, RingOfKeys, RingOfQueries, RingOfValues, Storage};
 use super::scores::{Scores, ScoresOfRows};
 use super::store::Output;
 use crate::attention::mask::{KeyBlocks, ScorePlaces};
@@ -15,7 +15,7 @@ use crate::attention::softmax::Softmax;
 
 /// The mainloop of a consumer, over the stages of keys and of values.
 pub(super) struct Mainloop<C: Config> {
-    queries: RingOfQueries<C>,
+    queries: (RingOfQueries<C>, Consumer<Stages<CONSUMERS>>),
     keys: (RingOfKeys<C>, Consumer<C::Stages>),
     values: (RingOfValues<C>, Consumer<C::Stages>),
     order: OrderedBarrier,
@@ -38,8 +38,10 @@ impl<C: Config> Mainloop<C> {
     pub fn new(block: Storage<C>, consumer: WarpgroupIdx, thread: WarpgroupThread) -> Self {
         let order = OrderedBarrier::new(consumer);
         order.begin();
+        let mut queries = block.queries.1.consumer();
+        queries.skip(consumer.own(1, 0));
         Self {
-            queries: block.queries.0,
+            queries: (block.queries.0, queries),
             keys: (block.keys.0, block.keys.1.consumer()),
             values: (block.values.0, block.values.1.consumer()),
             order,
@@ -47,15 +49,18 @@ impl<C: Config> Mainloop<C> {
         }
     }
 
-    /// The output of the queries, and the sums to divide it by.
+    /// The output of the next queries, and the sums to divide it by.
+    ///
+    /// The queries are released before the last values are multiplied, so that the next ones come meanwhile.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub fn attend<M: ScoreMod>(
         &mut self,
-        queries: StageIdx,
         blocks: KeyBlocks,
         scores: &ScoresOfRows<'_, M>,
     ) -> (Output<C>, Softmax) {
+        let full = self.queries.1.wait();
+        let queries = full.stage();
         let mut state = self.begin(queries, blocks.block(0), scores);
         // Where scores are modified, a mask costs little.
         let masked = match M::IS_IDENTITY {
@@ -70,6 +75,8 @@ impl<C: Config> Mainloop<C> {
                 state = self.step::<M, false>(queries, blocks.block(nth), scores, state);
             }
         }
+        self.queries.1.release(full, self.thread);
+        self.queries.1.skip(CONSUMERS as u32 - 1);
         self.end(state)
     }
 
@@ -161,7 +168,7 @@ impl<C: Config> Mainloop<C> {
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     fn multiply_keys(&self, queries: StageIdx, stage: StageIdx) -> Scores<C> {
         let mut scores = Accumulator::new();
-        let a = self.queries.operand_a::<C::Scores>(queries);
+        let a = self.queries.0.operand_a::<C::Scores>(queries);
         let b = self.keys.0.operand_b::<C::Scores>(stage);
         let group = warpgroup_arrive();
         // 64 features are four k-steps.
