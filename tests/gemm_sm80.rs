@@ -131,7 +131,7 @@ fn flipped(order: Order) -> Order {
 }
 
 /// What the names of the kernels begin with.
-const FAMILIES: [&str; 4] = ["mma_", "e4m3_", "i8_", "tf32_"];
+const FAMILIES: [&str; 5] = ["mma_", "e4m3_", "i8_", "tf32_", "tf32x3_"];
 
 /// The kernels for A and B in these orders. A kernel may compute Cᵀ = Bᵀ·Aᵀ.
 fn names<T: Element<D>, D: DeviceData>(

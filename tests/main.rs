@@ -31,6 +31,7 @@ mod gemm_simt;
 mod gemm_sm80;
 mod gemm_sm90;
 mod gemm_swiglu;
+mod gemm_tf32x3;
 mod gemv;
 mod grouped_cost;
 mod kernels;

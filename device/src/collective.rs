@@ -28,6 +28,7 @@ mod scheduler;
 mod sm_affinity;
 mod stream_k;
 mod tile_ring;
+mod transform;
 mod unaligned_rows;
 mod vector_ring;
 
@@ -47,5 +48,6 @@ pub use scheduler::{KTiles, PersistentTileScheduler, Share, Splits, WorkTile, cl
 pub use sm_affinity::{AffinitySlot, SmAffinity};
 pub use stream_k::{StreamKTileScheduler, StreamedTiles};
 pub use tile_ring::TileRing;
+pub use transform::{TransformBarriers, Transformer};
 pub use unaligned_rows::UnalignedRows;
 pub use vector_ring::VectorRing;

@@ -8,7 +8,7 @@ use core::ops::Range;
 use cutlet_layout_core::{ThreadIndex, TileIndex};
 
 pub use registers::{decrease_registers, increase_registers};
-pub use thread::{ThreadOfWarpgroups, WarpgroupsThread};
+pub use thread::{ThreadAtStep, ThreadOfWarpgroups, WarpgroupsThread};
 
 use crate::index::index;
 use crate::{barrier_sync, shfl, thread_idx};

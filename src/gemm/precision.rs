@@ -34,10 +34,16 @@ pub enum Precision {
     /// An operand is the sum of two numbers of tf32, and a product is the sum of three products of them. The product of
     /// the two small numbers is left out. The error of a product is at most about 2⁻²⁰ of it.
     ///
-    /// It takes three times the products of [`Tf32`](Self::Tf32). It also costs range, because the second number is
-    /// some 2⁻¹¹ of the first. Of operands below 2⁻¹⁰⁴ (5·10⁻³²), it may be too small to keep its bits. They then count
-    /// with fewer bits, down to those of [`Tf32`](Self::Tf32). An infinite operand may make entries of C NaN, as may
-    /// one that tf32 rounds to infinity (above 3.4·10³⁸).
+    /// It takes three times the products of [`Tf32`](Self::Tf32). Some operands are no such sum: infinities, NaN, those
+    /// from 2¹¹⁴ (2·10³⁴) on, and those below 2⁻¹⁰² (2·10⁻³¹) but 0, because the second number is some 2⁻¹¹ of the
+    /// first.
+    ///
+    /// | instruction | such operands |
+    /// |---|---|
+    /// | `wgmma`, on Hopper | are multiplied in f32, with the 31 others beside them along k, which takes longer |
+    /// | `mma.sync`, since Ampere | count with fewer bits below 2⁻¹⁰⁴, down to those of [`Tf32`](Self::Tf32); may make entries of C NaN if they are infinite, or above 3.4·10³⁸ |
+    ///
+    /// Hopper has both. Its `wgmma` multiplies single products into a C of f32, where that is faster.
     Tf32x3,
     /// Products of 8-bit floats are added as Hopper's tensor cores add them: sums keep 14 bits, and the error grows with
     /// k. PyTorch calls it `use_fast_accum`.

@@ -130,6 +130,12 @@ impl<S: StageCount, C: ClusterShape> Pipeline<S, C> {
         }
     }
 
+    /// The pipeline with other full barriers.
+    #[inline(always)]
+    pub(super) fn with_full(self, full: Shared<u64>) -> Self {
+        Self { full, ..self }
+    }
+
     #[inline(always)]
     pub(super) fn full(self, stage: u32) -> Mbarrier {
         Mbarrier::from_shared(self.full.offset(stage as i64))

@@ -107,10 +107,11 @@ impl<T: RegisterElement> RegisterA<T> {
         Self::of_words(words)
     }
 
-    /// The registers with these words, each of neighbours along k.
+    /// The registers with these words, each of neighbours along k: what [`ldmatrix`](crate::ldmatrix) reads, for
+    /// instance.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub(crate) fn of_words(words: Words) -> Self {
+    pub fn of_words(words: [u32; 4]) -> Self {
         Self {
             registers: imp::Registers::new(words),
             element: PhantomData,

@@ -3,7 +3,7 @@
 use cutlet_layout_core::ThreadIndex;
 
 use super::{WARPGROUP_SIZE, WarpgroupIdx, WarpgroupThread};
-use crate::{ThreadGroup, ThreadIdx, uniform};
+use crate::{ThreadGroup, ThreadIdx, lane_idx, shfl, uniform};
 
 /// The index of a thread in a number of whole warpgroups, for products that they issue.
 #[diagnostic::on_unimplemented(
@@ -99,5 +99,66 @@ impl<const COUNT: u32> WarpgroupsThread for ThreadOfWarpgroups<COUNT> {
     #[inline(always)]
     fn warpgroup(self) -> u32 {
         self.warpgroup.0
+    }
+}
+
+/// Index of a thread of a warpgroup at one of `STEPS` steps: the coordinate of layouts of threads, and of steps behind
+/// them.
+///
+/// ```
+/// use cutlet_device::warpgroup::{ThreadAtStep, warpgroup_thread_idx};
+/// use cutlet_device::{Global, GlobalMut, kernel};
+/// use cutlet_layout_core::{L, RowMajor, Tensor, Tv};
+///
+/// /// Each thread has a row, of which it takes a number at each step.
+/// type Row = Tv<L!((128, 32):(1@0, 1@1)), L!(1:1@0)>;
+///
+/// /// Adds the numbers of each row.
+/// ///
+/// /// # Safety
+/// /// `numbers` has 128 rows of 32 numbers, and `sums` has 128.
+/// #[kernel(threads = 128)]
+/// unsafe fn sums(numbers: Global<f32>, sums: GlobalMut<f32>) {
+///     let thread = warpgroup_thread_idx();
+///     // SAFETY: as promised by the caller.
+///     let rows = unsafe { Tensor::new(numbers, RowMajor::new([128, 32], 32)) };
+///     let mut sum = 0.0;
+///     for step in 0..32 {
+///         let number = rows.partition::<Row>(ThreadAtStep::<32>::new(thread, step));
+///         sum += number.value(0, 0.0);
+///     }
+///     // SAFETY: as promised by the caller.
+///     unsafe { sums.store(i64::from(thread.get()), sum) };
+/// }
+/// # assert_eq!(sums.bounds().threads(), 128);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadAtStep<const STEPS: u32> {
+    thread: u32,
+    step: u32,
+}
+
+impl<const STEPS: u32> ThreadAtStep<STEPS> {
+    /// Thread `thread` at step `step`, which is below `STEPS` and the same for all lanes of the warp. All of them call
+    /// it.
+    ///
+    /// What depends on the index is computed after the call: for a loop that rarely runs, inside of one that has no
+    /// registers to spare.
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    pub fn new(thread: WarpgroupThread, step: u32) -> Self {
+        Self {
+            thread: shfl(thread.0, lane_idx().get()),
+            step: uniform(step),
+        }
+    }
+}
+
+impl<const STEPS: u32> ThreadIndex for ThreadAtStep<STEPS> {
+    const THREADS: Option<u32> = Some(STEPS * WARPGROUP_SIZE);
+
+    #[inline(always)]
+    fn index(self) -> u32 {
+        self.step * WARPGROUP_SIZE + self.thread
     }
 }

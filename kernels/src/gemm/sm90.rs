@@ -9,6 +9,7 @@
 //! | `mainloop` | `wgmma` over the pipeline's stages |
 //! | `scaling`, `block_scales` | scales of A and B, in a ring of their own |
 //! | `promotion` | the mainloop that adds k-tiles' products in f32, scaled or not |
+//! | `tf32x3` | the mainloop that multiplies f32 by three products of tf32, and the transform warps |
 //! | `store` | from accumulators to C, to partial output, or to the fixup |
 //! | `epilogue_subtiles` | the way of a consumer's accumulators to C |
 //! | `partial_output` | accumulators in f32 |
@@ -43,11 +44,13 @@ mod row_store;
 mod scaling;
 mod store;
 mod swiglu_store;
+mod tf32x3;
 
 pub use block_scales::{BlockScaleOperands, BlockScales, ScalesOfB, box_scales};
 pub use config::{Acc, Config, Sm90, Storage, box_a, box_b, box_c, runs_fixup, writes_partials};
 pub use element_types::{
-    AccOf, BlockScaled, ElementTypes, InOut, OfI8, OperandElement, PromotedInOut, StoredF32,
+    AccOf, BlockScaled, ElementTypes, InOut, OfI8, OfTf32x3, OperandElement, PromotedInOut,
+    StoredF32,
 };
 pub use epilogue_subtiles::{EpilogueSubtiles, StoreMajor};
 pub use kernel::{Groups, OneProduct, gemm, gemm_with_block_scales};
@@ -58,3 +61,4 @@ pub use row_store::ToRows;
 pub use scaling::{Scaling, Unscaled};
 pub use store::ToMatrix;
 pub use swiglu_store::ToSwiglu;
+pub use tf32x3::Tf32x3;

@@ -360,7 +360,7 @@ struct Tiled {
 impl Tiled {
     fn new(instance: &'static KernelTraits, input: CostInput) -> Self {
         let [m, n] = instance.tile.map(f64::from);
-        let products = m * n / 32.0 * MULTIPLY;
+        let products = m * n / 32.0 * MULTIPLY * f64::from(instance.products);
         let [cluster_rows, cluster_columns] = instance.cluster.map(f64::from);
         let row = real(input.bytes_ab * instance.tile_k as usize);
         let [row_a, row_b] = input.lines.map(|lines| row * longer(lines, SECOND_LINE));

@@ -3,7 +3,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::collective::{Consumer, Filling, StageIdx, VectorRing};
+use cutlet_device::collective::{Filling, Pipeline, StageIdx, VectorRing};
 use cutlet_device::tma::{LoadOptions, TensorMap, TmaBox, tma_load};
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
 use cutlet_device::{DeviceData, Global, fma};
@@ -91,7 +91,7 @@ impl Scaling for BlockScales {
         rings: (RingA<C>, RingB<C>),
         scales: ScaleRing<C>,
         operands: BlockScaleOperands<'_>,
-        stages: Consumer<C::Stages, C::Cluster>,
+        pipeline: Pipeline<C::Stages, C::Cluster>,
         (consumer, thread): (WarpgroupIdx, WarpgroupThread),
     ) -> PromotingMainloop<C, ScaleFactors<C>> {
         const {
@@ -100,7 +100,7 @@ impl Scaling for BlockScales {
                 "a k-tile has one scale for a row of A, and one for the tile's columns of B"
             );
         }
-        let products = WgmmaMainloop::new(rings, stages, consumer, thread);
+        let products = WgmmaMainloop::new(rings, pipeline.consumer(), consumer, thread);
         let factors = ScaleFactors {
             scales,
             of_b: operands.b,

@@ -3,7 +3,7 @@
 use core::marker::PhantomData;
 
 use cutlet_device::fp8::{F8E4M3, F8E5M2, MixedF8};
-use cutlet_device::sm90::StoredAccumulator;
+use cutlet_device::sm90::{RegisterElement, StoredAccumulator};
 use cutlet_device::{DeviceData, ReduceAddElement};
 
 use half::{bf16, f16};
@@ -11,10 +11,11 @@ use half::{bf16, f16};
 use super::block_scales::BlockScales;
 use super::promotion::Promoted;
 use super::scaling::{Scaling, Unscaled};
+use super::tf32x3::Tf32x3;
 use crate::gemm::epilogue::{Accumulator, ElementC, FromSums};
 
-/// The element types of a kernel: a type that A, B and C have, or an [`InOut`], [`PromotedInOut`], [`BlockScaled`]
-/// or [`OfI8`].
+/// The element types of a kernel: a type that A, B and C have, or an [`InOut`], [`PromotedInOut`], [`BlockScaled`],
+/// [`OfTf32x3`] or [`OfI8`].
 pub trait ElementTypes: Copy + 'static {
     /// Elements of A and B.
     type In: OperandElement;
@@ -27,7 +28,7 @@ pub trait ElementTypes: Copy + 'static {
 /// An element type of A and B, and the types that `wgmma` multiplies it as.
 pub trait OperandElement: DeviceData + Default {
     /// Elements of A.
-    type A: DeviceData + Default;
+    type A: RegisterElement + Default;
     /// Elements of B.
     type B: DeviceData + Default;
 }
@@ -42,7 +43,7 @@ macro_rules! operand_elements {
 }
 operand_elements!(bf16, f16, f32, F8E4M3, F8E5M2, i8);
 
-impl<A: DeviceData + Default, B: DeviceData + Default> OperandElement for MixedF8<A, B> {
+impl<A: RegisterElement + Default, B: DeviceData + Default> OperandElement for MixedF8<A, B> {
     type A = A;
     type B = B;
 }
@@ -78,6 +79,16 @@ impl<In: OperandElement, Out: StoredF32> ElementTypes for PromotedInOut<In, Out>
     type In = In;
     type Out = Out;
     type Scaling = Promoted;
+}
+
+/// Elements `f32` of A, B and C, whose products are of [`Tf32x3`].
+#[derive(Clone, Copy, Debug)]
+pub struct OfTf32x3;
+
+impl ElementTypes for OfTf32x3 {
+    type In = f32;
+    type Out = f32;
+    type Scaling = Tf32x3;
 }
 
 /// Elements `In` of A and B with [`BlockScales`], and `Out` of C.

@@ -1,4 +1,5 @@
-//! Kernels for 8-bit floats (e4m3), and for f32 whose operands TMA rounds to tf32. `wgmma` reads such operands K-major.
+//! Kernels for 8-bit floats (e4m3), for f32 whose operands TMA rounds to tf32, and for f32 as three products of tf32.
+//! `wgmma` reads such operands K-major.
 //!
 //! Names are as those of the [kernels for 16-bit floats](super::instances). Behind the consumers, `fast` stands for
 //! sums that are not [`Promoted`](super::Promoted), and `outer` for [`OuterScales`]. C of 8-bit floats is of bf16.
@@ -20,7 +21,9 @@ use super::instance::{Instance, concat, count, static_cluster};
 #[cfg(all(feature = "hopper", not(target_arch = "nvptx64")))]
 use super::instances::{ANY, clusters};
 use super::instances::{cpu_body, instances_of};
-use super::{ByTma, Config, InOut, OneProduct, PromotedInOut, Sm90, Storage, ToMatrix, gemm};
+use super::{
+    ByTma, Config, InOut, OfTf32x3, OneProduct, PromotedInOut, Sm90, Storage, ToMatrix, gemm,
+};
 use crate::gemm::args::Args;
 use crate::gemm::config::{
     Cluster, ClusterShape, Cooperative, DynamicCluster, EpilogueTile, PingPong, Stages, Tile,
@@ -70,4 +73,11 @@ instances_of! {
         tf32_128x128x32_coop = [K, K, K] 128, 128, Stages<6>, DynamicCluster: ANY, Cooperative<2>;
         tf32_64x128x32_ws = [K, K, K] 64, 128, Stages<8>, DynamicCluster: ANY, Cooperative<1>;
         tf32_64x64x32_ws = [K, K, K] 64, 64, Stages<12>, DynamicCluster: ANY, Cooperative<1>, cpu_both;
+}
+
+instances_of! {
+    /// Kernels for f32 as three products of tf32.
+    TF32X3 of tf32x3 to f32: OfTf32x3, Scale, k 32, compiled if true, also []:
+        tf32x3_256x96x32_coop = [K, K, K] 256, 96, Stages<3>, DynamicCluster: ANY, Cooperative<2, 2>;
+        tf32x3_128x128x32_coop = [K, K, K] 128, 128, Stages<4>, DynamicCluster: ANY, Cooperative<2>, cpu_both;
 }

@@ -255,8 +255,8 @@ unsafe fn run<C, S, L, W>(
     L::request_registers();
     let consumer = warpgroup.after(1);
     let who = (consumer, thread);
-    let stages = block.pipeline.consumer();
-    let mainloop = C::Scaling::mainloop::<C>(block.rings, block.scales, scales, stages, who);
+    let mainloop =
+        C::Scaling::mainloop::<C>(block.rings, block.scales, scales, block.pipeline, who);
     let buffer = block.buffers.of(consumer);
     let store = W::store(params, scheduler, buffer, who);
     // The library launches no such clusters, but ptxas spills a register of `128x192x64_pingpong` without this.
@@ -470,6 +470,7 @@ impl<C: Config> Storage<C> {
         // SAFETY: no thread uses the barriers before the cluster has met.
         unsafe {
             self.pipeline.init(arrivals, releases);
+            C::Scaling::init::<C>(self.scales);
             if C::Cluster::K > 1 {
                 self.dsmem.buffer().init();
             }

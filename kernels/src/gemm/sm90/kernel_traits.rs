@@ -8,6 +8,7 @@ use cutlet_device::tma::TmaBox;
 
 use super::config::{Acc, Config, box_a, box_b, box_c, runs_fixup, streams_tiles, writes_partials};
 use super::instance_name::InstanceName;
+use super::scaling::Scaling;
 use crate::gemm::config::{ClusterShape, Consumers, TileShape};
 use crate::gemm::epilogue::Epilogue;
 use crate::gemm::scheduler::WARP_ROWS;
@@ -20,6 +21,8 @@ pub struct KernelTraits {
     pub(super) name: InstanceName,
     /// Bytes of an element of A and B.
     pub bytes_in: u32,
+    /// Products of the tensor cores for each product of two elements.
+    pub products: u32,
     /// Whether A and B are K-major.
     pub k_major: [bool; 2],
     /// Rows and columns of a block's tile of C.
@@ -77,6 +80,7 @@ impl KernelTraits {
             nth: 0,
             name,
             bytes_in: size_of::<C::In>() as u32,
+            products: C::Scaling::PRODUCTS,
             k_major: [C::MajorA::IS_K_MAJOR, C::MajorB::IS_K_MAJOR],
             tile: [C::Tile::M as u32, C::Tile::N as u32],
             tile_k: C::Tile::K as u32,

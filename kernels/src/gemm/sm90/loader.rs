@@ -54,9 +54,11 @@ impl<C: Config> ProducerRole<C> for ByTma {
         scheduler: &S,
         params: &Params<'_, C::Out, Epi>,
         scales: ScaleOperands<'_, C>,
-        (warp, _): (WarpIdx, WarpgroupThread),
+        (warp, thread): (WarpIdx, WarpgroupThread),
     ) {
-        if warp.is_first() && elect_one() {
+        if !warp.is_first() {
+            C::Scaling::transform::<C, S>(block, scheduler, thread);
+        } else if elect_one() {
             let args = params.args;
             let cluster = C::Cluster::of_launch(args.scheduler.cluster);
             let maps = (params.map_a, params.map_b);

@@ -11,7 +11,7 @@ use crate::gemm::mainloop::{Mainloop, MainloopTile};
 
 /// Multiplies k-tiles by `wgmma`.
 pub struct WgmmaMainloop<C: Config> {
-    rings: (RingA<C>, RingB<C>),
+    pub(super) rings: (RingA<C>, RingB<C>),
     pub(super) stages: Consumer<C::Stages, C::Cluster>,
     pub(super) consumer: WarpgroupIdx,
     pub(super) thread: WarpgroupThread,

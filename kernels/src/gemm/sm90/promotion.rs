@@ -5,7 +5,7 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::collective::{Consumer, Filling, StageIdx};
+use cutlet_device::collective::{Filling, Pipeline, StageIdx};
 use cutlet_device::sm90::warpgroup_arrive;
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread, warpgroup_sync};
 use cutlet_layout_core::each;
@@ -92,10 +92,10 @@ impl Scaling for Promoted {
         rings: (RingA<C>, RingB<C>),
         _: NoRing,
         (): (),
-        stages: Consumer<C::Stages, C::Cluster>,
+        pipeline: Pipeline<C::Stages, C::Cluster>,
         (consumer, thread): (WarpgroupIdx, WarpgroupThread),
     ) -> PromotingMainloop<C, One> {
-        let products = WgmmaMainloop::new(rings, stages, consumer, thread);
+        let products = WgmmaMainloop::new(rings, pipeline.consumer(), consumer, thread);
         PromotingMainloop::new(products, One)
     }
 }

@@ -3,16 +3,17 @@
 
 use core::marker::PhantomData;
 
-use cutlet_device::collective::{Consumer, Filling};
+use cutlet_device::collective::{Filling, Pipeline};
 use cutlet_device::warpgroup::{WarpgroupIdx, WarpgroupThread};
 use cutlet_device::{PartialSum, ReduceAddElement, SharedStorage};
 
-use super::config::{Config, RingA, RingB};
+use super::config::{Config, RingA, RingB, Storage};
 use super::kernel::Atoms;
 use super::mainloop::WgmmaMainloop;
 use crate::gemm::config::{StageCount, TileShape};
 use crate::gemm::epilogue::{Accumulator, FromSums};
 use crate::gemm::mainloop::Mainloop;
+use crate::gemm::scheduler::TileScheduler;
 
 /// How A and B are scaled: [`Unscaled`], or by [`BlockScales`](super::BlockScales).
 pub trait Scaling: Copy + 'static {
@@ -24,6 +25,11 @@ pub trait Scaling: Copy + 'static {
     type Operands<'a>: Copy;
     /// The stages' scales in shared memory.
     type Ring<S: StageCount, T: TileShape>: SharedStorage + Copy;
+    /// Products of the tensor cores for each product of two elements.
+    const PRODUCTS: u32 = 1;
+    /// Whether threads read A and B in shared memory. TMA then neither rounds f32 to tf32, nor leaves out rows beyond
+    /// A's last one.
+    const THREADS_READ_OPERANDS: bool = false;
     /// How a consumer multiplies k-tiles.
     type Mainloop<C: Config<Scaling = Self>>: Mainloop<Accumulators = Atoms<C>>;
 
@@ -43,12 +49,28 @@ pub trait Scaling: Copy + 'static {
         k_tile: u32,
     );
 
+    /// Initialises the barriers of the ring, if it has some. One thread of the block calls it.
+    ///
+    /// # Safety
+    /// The barriers' memory must not be in use.
+    #[inline(always)]
+    unsafe fn init<C: Config<Scaling = Self>>(_ring: ScaleRing<C>) {}
+
+    /// What the warps of the producer warpgroup do that load nothing.
+    #[inline(always)]
+    fn transform<C: Config<Scaling = Self>, S: TileScheduler>(
+        _block: Storage<C>,
+        _scheduler: &S,
+        _thread: WarpgroupThread,
+    ) {
+    }
+
     /// The mainloop of a consumer, over the stages of these rings.
     fn mainloop<C: Config<Scaling = Self>>(
         rings: (RingA<C>, RingB<C>),
         scales: ScaleRing<C>,
         operands: Self::Operands<'_>,
-        stages: Consumer<C::Stages, C::Cluster>,
+        pipeline: Pipeline<C::Stages, C::Cluster>,
         who: (WarpgroupIdx, WarpgroupThread),
     ) -> Self::Mainloop<C>;
 }
@@ -101,9 +123,9 @@ where
         rings: (RingA<C>, RingB<C>),
         _: NoRing,
         (): (),
-        stages: Consumer<C::Stages, C::Cluster>,
+        pipeline: Pipeline<C::Stages, C::Cluster>,
         (consumer, thread): (WarpgroupIdx, WarpgroupThread),
     ) -> WgmmaMainloop<C> {
-        WgmmaMainloop::new(rings, stages, consumer, thread)
+        WgmmaMainloop::new(rings, pipeline.consumer(), consumer, thread)
     }
 }

@@ -13,9 +13,9 @@ use cutlet_kernels::gemm::args::{
 };
 use cutlet_kernels::gemm::epilogue::Scale;
 use cutlet_kernels::gemm::scheduler::GroupArgs;
-use cutlet_kernels::gemm::sm90::ScalesOfB;
 use cutlet_kernels::gemm::sm90::block_scaled_instances::E4M3_BLOCKS;
 use cutlet_kernels::gemm::sm90::instance::{BlockScaledArguments, BlockScaledInstance};
+use cutlet_kernels::gemm::sm90::{self, ScalesOfB};
 use cutlet_kernels::gemm::store::PartialOutput;
 use half::bf16;
 
@@ -32,6 +32,9 @@ use crate::gemm::registry::{Launch, LaunchPlan, has_code};
 use crate::gemm::scales::Scales;
 use crate::matrix::{pointer, pointer_mut};
 use crate::{Order, Result};
+
+/// The element types of the kernels.
+type Types = sm90::BlockScaled<F8E4M3, bf16>;
 
 /// The names of the kernels that the device has.
 pub fn names(backend: Backend) -> Vec<&'static str> {
@@ -248,8 +251,8 @@ impl BlockScaled {
         let (scales_a, scales_b) = (scales_a?, scales_b?);
         let traits = &self.instance.traits;
         let [box_a, box_b, _] = traits.boxes;
-        let map_a = operand_map(&matrix_a, box_a)?;
-        let map_b = operand_map(&matrix_b, box_b)?;
+        let map_a = operand_map::<Types>(&matrix_a, box_a)?;
+        let map_b = operand_map::<Types>(&matrix_b, box_b)?;
         let of_a = scales_a.matrix();
         let spec = TensorMapSpec::rows(of_a.columns() as u64, of_a.rows() as u64, of_a.ld() as u64);
         let map_scales = spec.encode(of_a.view, self.instance.box_scales)?;

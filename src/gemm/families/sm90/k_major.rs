@@ -1,4 +1,4 @@
-//! GEMM of 8-bit floats, and of f32 as tf32. `wgmma` reads such operands K-major: others are copied first.
+//! GEMM of 8-bit floats, and of f32 as tf32 or as three products of tf32. `wgmma` reads such operands K-major: others are copied first.
 
 use cutlet_device::DeviceData;
 use cutlet_device::fp8::F8E4M3;
@@ -7,7 +7,7 @@ use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::{Accumulator, Scale};
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::k_major_instances::{
-    E4M3, E4M3_FAST, E4M3_FAST_OUTER, E4M3_OUTER, TF32,
+    E4M3, E4M3_FAST, E4M3_FAST_OUTER, E4M3_OUTER, TF32, TF32X3,
 };
 use cutlet_kernels::gemm::sm90::{AccOf, Scaling};
 use half::{bf16, f16};
@@ -32,7 +32,7 @@ use crate::{Error, Order, Result};
 /// Kernels for e4m3.
 #[derive(Debug)]
 pub struct E4m3;
-/// Kernels for f32 as tf32.
+/// Kernels for f32 as tf32, and as three products of tf32.
 #[derive(Debug)]
 pub struct Tf32;
 
@@ -112,6 +112,7 @@ impl Family<f32, f32> for Tf32 {
     fn candidates(&self, query: KernelQuery) -> Vec<&'static str> {
         match query.precision {
             Precision::Tf32 => of_query(TF32, query),
+            Precision::Tf32x3 => of_query(TF32X3, query),
             _ => Vec::new(),
         }
     }
@@ -124,6 +125,7 @@ impl Family<f32, f32> for Tf32 {
     ) -> Result<Option<LaunchPlan<f32, f32>>> {
         match problem.precision {
             Precision::Tf32 => to_own_type(TF32, stream, problem, Named::of(kernel)),
+            Precision::Tf32x3 => to_own_type(TF32X3, stream, problem, Named::of(kernel)),
             _ => Ok(None),
         }
     }

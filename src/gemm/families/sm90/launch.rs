@@ -13,7 +13,7 @@ use cutlet_kernels::gemm::epilogue::{Epilogue, EpilogueOperands, Scale};
 use cutlet_kernels::gemm::scheduler::GroupArgs;
 use cutlet_kernels::gemm::sm90::instance::{Arguments, Instance};
 use cutlet_kernels::gemm::sm90::kernel_traits::KernelTraits;
-use cutlet_kernels::gemm::sm90::{AccOf, ElementTypes};
+use cutlet_kernels::gemm::sm90::{AccOf, ElementTypes, Scaling};
 use cutlet_kernels::gemm::store::PartialOutput;
 
 use super::fixup::FixupCounters;
@@ -243,8 +243,8 @@ impl<T: Types, Epi: Epilogue> Prepared<T, Epi> {
         };
         let [_, box_b, box_c] = instance.boxes;
         let box_a = self.box_a(&a);
-        let map_a = operand_map(&a, box_a)?;
-        let map_b = operand_map(&b, box_b)?;
+        let map_a = operand_map::<T>(&a, box_a)?;
+        let map_b = operand_map::<T>(&b, box_b)?;
         // An unused map may be any map.
         let (ldc, stores_c, map_c) = match &to {
             To::C(c) if tma_stores(c) => {
@@ -314,13 +314,13 @@ impl<T: Types, Epi: Epilogue> Prepared<T, Epi> {
     }
 
     /// The box of A's map. It ends at A's last row where it can: rows of C beyond are not stored, so that their A need
-    /// not be zeros. The lines of a box of column-major A run along m and cannot be left out.
+    /// not be zeros, unless threads read them. The lines of a box of column-major A run along m and cannot be left out.
     fn box_a(&self, a: &Matrix<'_, T::In>) -> TmaBox {
         let instance = self.candidate.instance;
         let [box_a, ..] = instance.boxes;
         let [line, lines] = box_a.extent;
         let lines = match a.order() {
-            RowMajor if instance.cluster[1] == 1 => {
+            RowMajor if instance.cluster[1] == 1 && !T::Scaling::THREADS_READ_OPERANDS => {
                 self.input.m.next_multiple_of(8).min(lines as usize) as u32
             }
             _ => lines,
@@ -394,15 +394,13 @@ impl<T: Types> Prepared<T, Scale<AccOf<T>>> {
     }
 }
 
-/// The tensor map of an operand, for boxes of `tile`.
-pub fn operand_map<T: TensorMapElement>(
-    operand: &Matrix<'_, T>,
-    tile: TmaBox,
-) -> Result<TensorMap> {
+/// The tensor map of an operand of a kernel of these types, for boxes of `tile`.
+pub fn operand_map<T: Types>(operand: &Matrix<'_, T::In>, tile: TmaBox) -> Result<TensorMap> {
     let (run, count) = operand.extents.run_and_count();
     let spec = TensorMapSpec::rows(count as u64, run as u64, operand.ld() as u64);
-    let spec = match size_of::<T>() {
-        4 => spec.as_tf32(), // `wgmma` multiplies f32 as tf32
+    let spec = match size_of::<T::In>() {
+        // `wgmma` multiplies f32 as tf32.
+        4 if !T::Scaling::THREADS_READ_OPERANDS => spec.as_tf32(),
         _ => spec,
     };
     Ok(spec.encode(operand.view, tile)?)
