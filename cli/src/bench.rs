@@ -1,6 +1,6 @@
 //! `cutlet bench`: cutlet against the best that NVIDIA's libraries do, checked and timed row by row.
 
-mod attention;
+pub mod attention;
 mod cells;
 mod compare;
 mod contract;

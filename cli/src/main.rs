@@ -1,5 +1,6 @@
 //! The `cutlet` command.
 
+mod attention;
 mod backend;
 mod bench;
 mod completions;
@@ -75,6 +76,7 @@ enum Command {
     Scatter(scatter::ScatterArgs),
     // Its layouts take thousands of bytes.
     Contract(Box<contract::ContractArgs>),
+    Attention(attention::AttentionArgs),
     Bench(bench::BenchArgs),
     Tune(tune::TuneArgs),
     Layout(layout::LayoutArgs),
@@ -93,6 +95,7 @@ impl Command {
             Command::Gather(args) => args.rows.timed.output,
             Command::Scatter(args) => args.rows.timed.output,
             Command::Contract(args) => args.timed.output,
+            Command::Attention(args) => args.timed.output,
             Command::Bench(args) => *args.output(),
             Command::Tune(args) => args.output,
             Command::Layout(args) => args.output,
@@ -130,6 +133,7 @@ fn run(command: &Command) -> Result<ExitCode, Box<dyn std::error::Error>> {
         Command::Gather(args) => gather::run(args),
         Command::Scatter(args) => scatter::run(args),
         Command::Contract(args) => contract::run(args),
+        Command::Attention(args) => attention::run(args),
         Command::Bench(args) => bench::run(args),
         Command::Tune(args) => tune::run(args),
         Command::Layout(args) => layout::run(args),

@@ -75,6 +75,14 @@ fn commands_that_time_a_problem_have_documented_results() {
     assert_result(&gemm, "`cutlet gemm`", &keys);
     assert_eq!(gemm["device"]["backend"], "cpu");
     assert_eq!(gemm["precision"], "exact");
+    let attention =
+        "attention --tokens 70 --heads 4 --group 2 --causal --backend cpu --check --iters 1";
+    for kernels in ["", "--kernels sm80"] {
+        let attention = result(&format!("{attention} {kernels}"));
+        let keys = ["device", "heads_of_keys", "tflops", "check"];
+        assert_result(&attention, "`cutlet attention`", &keys);
+        assert_eq!(attention["check"]["right"], true);
+    }
     for command in ["gather", "scatter", "scatter --add bf16 --in-order"] {
         let rows = "--table-rows 9 --rows 50 --row-bytes 72 --backend cpu --check --iters 1";
         let found = result(&format!("{command} {rows}"));
@@ -175,6 +183,12 @@ fn the_other_commands_have_documented_results() {
     let attention = result("bench attention --backend cpu --tokens 70 --features 64 --rounds 5");
     assert_result(&attention, "`cutlet bench attention`", &["device", "rows"]);
     assert_eq!(attention["rows"][1]["check"]["right"], true);
+    let decode = result("bench attention --decode --backend cpu --rounds 5");
+    assert_result(&decode, "`cutlet bench attention`", &["device", "steps"]);
+    let steps = decode["steps"].as_array().unwrap();
+    let pages: Vec<_> = steps.iter().map(|it| it["page"].as_u64()).collect();
+    assert_eq!(pages, [None, Some(16), Some(64)]);
+    assert!(steps.iter().all(|it| it["check"]["right"] == true));
 
     let rows = result("bench rows --backend cpu --rounds 5");
     assert_result(&rows, "`cutlet bench rows`", &["device", "rows"]);

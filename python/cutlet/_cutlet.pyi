@@ -125,6 +125,22 @@ def attention(
     out: Optional[_A] = None,
     stream: Optional[_Stream] = None,
 ) -> _A: ...
+def attention_decode(
+    queries: _A,
+    keys: Any,
+    values: Any,
+    *,
+    lengths: Any = None,
+    table: Any = None,
+    longest: Optional[int] = None,
+    splits: Optional[int] = None,
+    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    scale: Optional[float] = None,
+    soft_cap: float = 0.0,
+    sinks: Any = None,
+    out: Optional[_A] = None,
+    stream: Optional[_Stream] = None,
+) -> _A: ...
 def rms_norm(
     x: _A,
     weight: Optional[Any] = None,

@@ -1,10 +1,10 @@
 //! `attention`: `softmax(Q·Kᵀ · scale)·V`.
 
-use cutlet::{Attention, AttentionElement, DeviceData, Layout, Tensor, View};
+use cutlet::{Attention, AttentionElement, DeviceData, Layout, Tensor, TensorMut, View};
 use pyo3::prelude::*;
 
 use crate::array::{Array, tuple};
-use crate::call::Call;
+use crate::call::{Argument, Call};
 use crate::data_type::DataType;
 use crate::error::{Result, wrong_type, wrong_value};
 use crate::stream::Context;
@@ -14,8 +14,8 @@ const NAME: &str = "attention";
 /// `softmax(scale * queries @ keys.T) @ values`, for all heads of all sequences.
 ///
 /// Arguments:
-///     queries: (sequences, queries, heads, features), float16 or bfloat16, of up to 256 features. Features are
-///         contiguous, and other strides are multiples of 16 bytes.
+///     queries: (sequences, queries, heads, features), float16 or bfloat16, of up to 256 features, a multiple of
+///         8. Features are contiguous, and other strides are multiples of 16 bytes.
 ///     keys, values: (sequences, keys, heads of keys, features). Heads of queries share keys if these have fewer heads.
 ///     causal: A query sees its own key and those before. The last query belongs to the last key.
 ///     window: (before, after): a query sees so many keys before and after its own; None stands for all.
@@ -60,23 +60,9 @@ pub fn attention<'py>(
     stream: Option<&Bound<'py, PyAny>>,
 ) -> Result<Bound<'py, PyAny>> {
     let mut call = Call::new(py, NAME, stream);
-    let given = [
-        call.read("queries", queries)?,
-        call.read("keys", keys)?,
-        call.read("values", values)?,
-    ];
+    let given = read_heads(&mut call, queries, keys, values)?;
     let [q, k, v] = &given;
-    let of_type = q.data_type;
-    for array in [q, k, v] {
-        array.expect_type(NAME, of_type)?;
-        array.expect_rank(NAME, 4)?;
-    }
-    let mut read = |name, array: Option<&Bound<'py, PyAny>>, data_type| -> Result<_> {
-        let Some(array) = array else { return Ok(None) };
-        let array = call.read(name, array)?;
-        array.expect_type(NAME, data_type)?;
-        Ok(Some(array))
-    };
+    let mut read = |name, array, data_type| read_some(&mut call, name, array, data_type);
     let bias = read("bias", bias, DataType::F32)?;
     let slopes = read("slopes", slopes, DataType::F32)?;
     let sinks = read("sinks", sinks, DataType::F32)?;
@@ -88,19 +74,7 @@ pub fn attention<'py>(
             *most,
         ),
     };
-    let out = match out {
-        Some(out) => out.clone(),
-        None => call.empty(queries, q.shape(), None)?,
-    };
-    let to = call.write("out", &out)?;
-    to.expect_type(NAME, of_type)?;
-    if to.shape() != q.shape() {
-        return wrong_value(format!(
-            "{NAME}: out is {}; give {}",
-            tuple(to.shape()),
-            tuple(q.shape())
-        ));
-    }
+    let (out, to) = output(&mut call, (queries, q), out)?;
     let log_sum_exp = match log_sum_exp {
         None => None,
         Some(array) => {
@@ -112,7 +86,7 @@ pub fn attention<'py>(
     if q.shape().contains(&0) {
         return Ok(out);
     }
-    let laid = |array| Laid::of(array);
+    let laid = |array| Laid::of(NAME, array);
     let operands = Operands {
         queries: laid(q)?,
         keys: laid(k)?,
@@ -120,11 +94,11 @@ pub fn attention<'py>(
         output: laid(&to)?,
         bias: bias.as_deref().map(laid).transpose()?,
         log_sum_exp: log_sum_exp.as_deref().map(laid).transpose()?,
-        slopes: numbers(slopes.as_deref())?,
-        sinks: numbers(sinks.as_deref())?,
+        slopes: numbers(NAME, slopes.as_deref())?,
+        sinks: numbers(NAME, sinks.as_deref())?,
         packed: match (
-            numbers(first_queries.as_deref())?,
-            numbers(first_keys.as_deref())?,
+            numbers(NAME, first_queries.as_deref())?,
+            numbers(NAME, first_keys.as_deref())?,
         ) {
             (Some(queries), Some(keys)) => Some((queries, keys, most_queries)),
             _ => None,
@@ -135,52 +109,139 @@ pub fn attention<'py>(
             }
             (None, true) => Some([usize::MAX, 0]),
             (None, false) => None,
-            (Some((before, after)), false) => {
-                Some([before, after].map(|keys| keys.unwrap_or(usize::MAX)))
-            }
+            (Some(window), false) => Some(keys_of(window)),
         },
         scale,
         soft_cap,
     };
-    match of_type {
-        DataType::F16 => operands.enqueue::<cutlet::f16>(&call),
-        DataType::Bf16 => operands.enqueue::<cutlet::bf16>(&call),
-        other => wrong_type(format!(
-            "{NAME}: queries is {}; give float16 or bfloat16",
-            other.name()
-        )),
-    }?;
+    by_type(
+        &call,
+        q,
+        |call| operands.enqueue::<cutlet::f16>(call),
+        |call| operands.enqueue::<cutlet::bf16>(call),
+    )?;
     Ok(out)
 }
 
+/// Reads queries, keys and values, which have one type.
+pub fn read_heads<'py>(
+    call: &mut Call<'py>,
+    queries: &Bound<'py, PyAny>,
+    keys: &Bound<'py, PyAny>,
+    values: &Bound<'py, PyAny>,
+) -> Result<[Argument; 3]> {
+    let given = [
+        call.read("queries", queries)?,
+        call.read("keys", keys)?,
+        call.read("values", values)?,
+    ];
+    for array in &given {
+        array.expect_type(call.operation, given[0].data_type)?;
+        array.expect_rank(call.operation, 4)?;
+    }
+    Ok(given)
+}
+
+/// Reads an array that may not be given.
+pub fn read_some<'py>(
+    call: &mut Call<'py>,
+    name: &'static str,
+    array: Option<&Bound<'py, PyAny>>,
+    data_type: DataType,
+) -> Result<Option<Argument>> {
+    let Some(array) = array else { return Ok(None) };
+    let array = call.read(name, array)?;
+    array.expect_type(call.operation, data_type)?;
+    Ok(Some(array))
+}
+
+/// The output, which is made if it is not given, as the queries.
+pub fn output<'py>(
+    call: &mut Call<'py>,
+    (queries, q): (&Bound<'py, PyAny>, &Array),
+    out: Option<&Bound<'py, PyAny>>,
+) -> Result<(Bound<'py, PyAny>, Argument)> {
+    let out = match out {
+        Some(out) => out.clone(),
+        None => call.empty(queries, q.shape(), None)?,
+    };
+    let to = call.write("out", &out)?;
+    to.expect_type(call.operation, q.data_type)?;
+    if to.shape() != q.shape() {
+        return wrong_value(format!(
+            "{}: out is {}; give {}",
+            call.operation,
+            tuple(to.shape()),
+            tuple(q.shape())
+        ));
+    }
+    Ok((out, to))
+}
+
+/// Enqueues a call for the type of the queries.
+pub fn by_type<'py>(
+    call: &Call<'py>,
+    queries: &Array,
+    of_f16: impl FnOnce(&Call<'py>) -> Result<()>,
+    of_bf16: impl FnOnce(&Call<'py>) -> Result<()>,
+) -> Result<()> {
+    match queries.data_type {
+        DataType::F16 => of_f16(call),
+        DataType::Bf16 => of_bf16(call),
+        other => wrong_type(format!(
+            "{}: queries is {}; give float16 or bfloat16",
+            call.operation,
+            other.name()
+        )),
+    }
+}
+
+/// A window's keys before and after a query's own: None stands for all.
+pub fn keys_of((before, after): (Option<usize>, Option<usize>)) -> [usize; 2] {
+    [before, after].map(|keys| keys.unwrap_or(usize::MAX))
+}
+
 /// An array and its layout.
-struct Laid<'a> {
+pub struct Laid<'a> {
     array: &'a Array,
     layout: Layout,
 }
 
 impl<'a> Laid<'a> {
     /// The tensor, for reading.
-    fn tensor<T: DeviceData>(&self, context: &'static Context) -> cutlet::Result<Tensor<'a, T>> {
+    pub fn tensor<T: DeviceData>(
+        &self,
+        context: &'static Context,
+    ) -> cutlet::Result<Tensor<'a, T>> {
         self.array.tensor(context, self.layout)
     }
 
-    fn of(array: &'a Array) -> Result<Self> {
-        let layout = array.layout(NAME)?;
+    /// The tensor, for writing.
+    pub fn tensor_mut<T: DeviceData>(
+        &self,
+        context: &'static Context,
+    ) -> cutlet::Result<TensorMut<'a, T>> {
+        self.array.tensor_mut(context, self.layout)
+    }
+
+    /// # Errors
+    /// If the array has no elements.
+    pub fn of(operation: &str, array: &'a Array) -> Result<Self> {
+        let layout = array.layout(operation)?;
         Ok(Laid { array, layout })
     }
 }
 
 /// An array of numbers that lie behind one another.
-fn numbers(array: Option<&Array>) -> Result<Option<&Array>> {
+pub fn numbers<'a>(operation: &str, array: Option<&'a Array>) -> Result<Option<&'a Array>> {
     if let Some(array) = array {
-        array.expect_rank(NAME, 1)?;
-        array.expect_contiguous(NAME)?;
+        array.expect_rank(operation, 1)?;
+        array.expect_contiguous(operation)?;
     }
     Ok(array)
 }
 
-fn view<'a, T: DeviceData>(
+pub fn view<'a, T: DeviceData>(
     array: &'a Array,
     context: &'static Context,
 ) -> cutlet::Result<View<'a, T>> {
@@ -215,7 +276,7 @@ impl Operands<'_> {
                 attention = attention.scale(scale);
             }
             if let Some(bias) = &self.bias {
-                attention = attention.bias(bias.array.tensor::<f32>(context, bias.layout)?);
+                attention = attention.bias(bias.tensor::<f32>(context)?);
             }
             if let Some(slopes) = self.slopes {
                 attention = attention.slopes(view(slopes, context)?);
@@ -227,13 +288,9 @@ impl Operands<'_> {
                 attention = attention.packed(view(queries, context)?, view(keys, context)?, most);
             }
             if let Some(to) = &self.log_sum_exp {
-                let tensor = to.array.tensor_mut::<f32>(context, to.layout)?;
-                attention = attention.log_sum_exp(tensor);
+                attention = attention.log_sum_exp(to.tensor_mut::<f32>(context)?);
             }
-            let output = self
-                .output
-                .array
-                .tensor_mut::<T>(context, self.output.layout)?;
+            let output = self.output.tensor_mut::<T>(context)?;
             let queries = self.queries.tensor::<T>(context)?;
             let keys = self.keys.tensor::<T>(context)?;
             let values = self.values.tensor::<T>(context)?;

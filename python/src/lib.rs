@@ -5,6 +5,7 @@
 
 mod array;
 mod attention;
+mod attention_decode;
 mod call;
 mod contract;
 mod data_type;
@@ -44,6 +45,8 @@ mod _cutlet {
 
     #[pymodule_export]
     use crate::attention::attention;
+    #[pymodule_export]
+    use crate::attention_decode::attention_decode;
     #[pymodule_export]
     use crate::contract::contract;
     #[pymodule_export]

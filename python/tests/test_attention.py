@@ -1,4 +1,4 @@
-"""`attention` against the formula in float64, on NumPy's arrays and on PyTorch's."""
+"""`attention` and `attention_decode` against the formula in float64, on NumPy's arrays and on PyTorch's."""
 
 import ml_dtypes
 import numpy
@@ -65,6 +65,46 @@ def test_parts_of_one_array_and_packed_sequences():
     for rows in (slice(0, 10), slice(10, 30)):
         expected, _ = formula(q[:, rows], k[:, rows], v[:, rows])
         assert numpy.allclose(found[:, rows], expected, atol=5e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
+def test_decoding_against_a_cache_of_various_lengths(dtype):
+    q, k, v = arrays(2, 150, 4, 2, 64, dtype)
+    lengths = numpy.array([150, 70], "int32")
+    for splits in (None, 1, 3):
+        found = cutlet.attention_decode(q, k, v, lengths=lengths, splits=splits).astype("float64")
+        for sequence, keys in enumerate(lengths):
+            visible = numpy.arange(keys) <= numpy.arange(2)[:, None] + keys - 2
+            of = slice(sequence, sequence + 1)
+            expected, _ = formula(q[of], k[of, :keys], v[of, :keys], visible=visible)
+            assert numpy.allclose(found[of], expected, atol=2e-2)
+
+
+def test_decoding_in_pages():
+    q, k, v = arrays(1, 48, 4, 2, 64, "float16")
+    keys, values = (array.reshape(6, 16, 2, 64) for array in (k, v))
+    table = numpy.array([[4, 0, 2], [5, 1, 3]], "int32")
+    sinks = numpy.array([0.5, -1.0, 2.0, 0.0], "float32")
+    out = numpy.empty_like(q)
+    options = {"scale": 0.2, "soft_cap": 4.0, "out": out}
+    assert cutlet.attention_decode(q, keys, values, table=table, sinks=sinks, longest=48, **options) is out
+    k, v = (array[table].reshape(2, 48, 2, 64) for array in (keys, values))
+    expected, logarithms = formula(q, k, v, scale=0.2, soft_cap=4.0)
+    share = 1 / (1 + numpy.exp(sinks - logarithms))
+    assert numpy.allclose(out.astype("float64"), expected * share[..., None], atol=5e-3)
+    found = cutlet.attention_decode(q, keys, values, table=table, window=(9, 0)).astype("float64")
+    expected, _ = formula(q, k[:, -10:], v[:, -10:])
+    assert numpy.allclose(found, expected, atol=5e-3)
+
+
+def test_wrong_arguments_of_decoding():
+    q, k, v = arrays(1, 48, 4, 2, 64, "float16")
+    with pytest.raises(TypeError, match="attention_decode: lengths"):
+        cutlet.attention_decode(q, k, v, lengths=numpy.array([48, 48]))
+    with pytest.raises(ValueError, match="the lengths are 3 numbers for 2 sequences"):
+        cutlet.attention_decode(q, k, v, lengths=numpy.array([1, 2, 3], "int32"))
+    with pytest.raises(ValueError, match="the table of pages is"):
+        cutlet.attention_decode(q, k, v, table=numpy.zeros((3, 1), "int32"))
 
 
 def test_wrong_arguments():

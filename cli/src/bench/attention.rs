@@ -1,10 +1,13 @@
-//! `cutlet bench attention`: attention in bf16, checked against loops, beside PyTorch's where a Python has it.
+//! `cutlet bench attention`: attention in bf16, checked against loops, beside PyTorch's where a Python has it; and steps
+//! of decoding, beside a copy.
 
-mod heads;
+mod decode;
+pub mod heads;
 
 use std::process::ExitCode;
 
 use clap::Args;
+use cutlet::Device;
 use serde::Serialize;
 
 use self::heads::{Check, Heads, Shape};
@@ -38,6 +41,10 @@ pub struct AttentionArgs {
     /// Heads of queries for each head of keys and values.
     #[arg(long, value_parser = extent, default_value_t = 1)]
     group: usize,
+    /// Steps of decoding instead, with contiguous caches and in pages of 16 and of 64 keys, each against a copy of as
+    /// many bytes: 16 sequences of 8192 keys, 64 of 4096 and one of 8192, of 32 heads and 8 of keys, of 128 features.
+    #[arg(long, conflicts_with_all = ["tokens", "features", "group"])]
+    decode: bool,
     /// Rounds of each time.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(5..=1000))]
     rounds: u32,
@@ -80,12 +87,15 @@ pub fn run(args: &AttentionArgs) -> Result<ExitCode> {
         progress: args.progress.beside(output),
         ..Setting::new(&device, args.seed)?
     };
-    let mut timer = Timer::new(&setting)?;
-    let shapes = shapes(args, setting.on_gpu());
     output.say(device.describe())?;
     if let Some(warning) = no_figures(&device) {
         output.say(warning)?;
     }
+    if args.decode {
+        return steps(args, &device, &setting);
+    }
+    let mut timer = Timer::new(&setting)?;
+    let shapes = shapes(args, setting.on_gpu());
     setting.progress.begin("", shapes.len());
     let mut rows = Vec::new();
     for &shape in &shapes {
@@ -105,11 +115,58 @@ pub fn run(args: &AttentionArgs) -> Result<ExitCode> {
         rows,
         pytorch,
     })?;
-    if !all_right {
-        output.error("an output is wrong: its check says by how much");
-        return Ok(ExitCode::FAILURE);
+    Ok(verdict(output, all_right))
+}
+
+/// The exit code. Says that an output is wrong, if one is.
+fn verdict(output: &Output, all_right: bool) -> ExitCode {
+    match all_right {
+        true => ExitCode::SUCCESS,
+        false => {
+            output.error("an output is wrong: its check says by how much");
+            ExitCode::FAILURE
+        }
     }
-    Ok(ExitCode::SUCCESS)
+}
+
+/// The result of the command for steps of decoding.
+#[derive(Serialize)]
+struct StepsReport {
+    device: RanOn,
+    steps: Vec<decode::RowReport>,
+}
+
+/// Times and checks steps of decoding.
+fn steps(args: &AttentionArgs, device: &Device, setting: &Setting) -> Result<ExitCode> {
+    let (output, progress) = (&args.output, &setting.progress);
+    let (all, heads, heads_of_keys, features): (&[_], _, _, _) = match setting.on_gpu() {
+        true => (&[(16, 8192), (64, 4096), (1, 8192)], 32, 8, 128),
+        false => (&[(2, 192)], 4, 2, 64),
+    };
+    progress.begin("", all.len());
+    let mut steps = Vec::new();
+    for &(sequences, keys) in all {
+        let shape = decode::Shape {
+            sequences,
+            keys,
+            heads,
+            heads_of_keys,
+            features,
+        };
+        progress.now(&shape.to_string());
+        for row in decode::rows(shape, args.rounds, setting)? {
+            progress.above(|| output.say(&row))?;
+            steps.push(row);
+        }
+        progress.advance(1);
+    }
+    progress.end();
+    let all_right = steps.iter().all(|row| row.check.right);
+    output.answer(&StepsReport {
+        device: RanOn::new(device),
+        steps,
+    })?;
+    Ok(verdict(output, all_right))
 }
 
 /// Times and checks a shape.

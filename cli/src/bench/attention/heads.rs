@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cutlet::{Attention, DeviceTensor, Stream};
+use cutlet::{Attention, AttentionKernels, DeviceTensor, Stream};
 use half::bf16;
 use rayon::prelude::*;
 use serde::Serialize;
@@ -74,6 +74,7 @@ pub struct Heads {
     keys: DeviceTensor<bf16>,
     values: DeviceTensor<bf16>,
     output: DeviceTensor<bf16>,
+    kernels: Option<AttentionKernels>,
 }
 
 /// Queries that are looked at.
@@ -104,6 +105,35 @@ impl fmt::Display for Check {
     }
 }
 
+impl Check {
+    /// Compares some of `all` rows of an output with what they must be.
+    pub fn of(
+        all: usize,
+        features: usize,
+        output: &[bf16],
+        exact: impl Fn(usize) -> Vec<f64> + Sync,
+    ) -> Check {
+        let every = (all / QUERIES).max(1) | 1;
+        let rows: Vec<usize> = (0..all).step_by(every).collect();
+        let of_row = |&row: &usize| {
+            let exact = exact(row);
+            let both = exact.iter().zip(&output[row * features..][..features]);
+            let error: f64 = both
+                .map(|(exact, found)| (exact - found.to_f64()).powi(2))
+                .sum();
+            [error, exact.iter().map(|it| it * it).sum::<f64>()]
+        };
+        let sums: Vec<[f64; 2]> = rows.par_iter().map(of_row).collect();
+        let sum = |nth: usize| sums.iter().map(|it| it[nth]).sum::<f64>();
+        let relative = (sum(0) / sum(1)).sqrt();
+        Check {
+            queries: rows.len(),
+            relative,
+            right: relative <= WITHIN,
+        }
+    }
+}
+
 impl Heads {
     /// Tensors of random numbers.
     ///
@@ -130,7 +160,13 @@ impl Heads {
             keys: of_heads(1, heads_of_keys)?,
             values: of_heads(2, heads_of_keys)?,
             output: of_heads(3, heads)?,
+            kernels: None,
         })
+    }
+
+    /// The call by these kernels, if there are some.
+    pub fn by(self, kernels: Option<AttentionKernels>) -> Heads {
+        Heads { kernels, ..self }
     }
 
     /// Enqueues the call.
@@ -138,10 +174,13 @@ impl Heads {
     /// # Errors
     /// If the launch fails.
     pub fn enqueue(&mut self, stream: &Stream) -> Result<()> {
-        let attention = match self.shape.causal {
+        let mut attention = match self.shape.causal {
             true => Attention::new().causal(),
             false => Attention::new(),
         };
+        if let Some(kernels) = self.kernels {
+            attention = attention.kernels(kernels);
+        }
         let output = &mut self.output;
         Ok(attention.run(stream, &self.queries, &self.keys, &self.values, output)?)
     }
@@ -163,26 +202,9 @@ impl Heads {
             features,
             ..
         } = self.shape;
+        let exact = |row| self.exact(row, (&queries, &keys, &values));
         let all = sequences * tokens * heads;
-        let every = (all / QUERIES).max(1) | 1;
-        let rows: Vec<usize> = (0..all).step_by(every).collect();
-        let of_row = |&row: &usize| {
-            let exact = self.exact(row, (&queries, &keys, &values));
-            let found = &output[row * features..][..features];
-            let both = exact.iter().zip(found);
-            let error: f64 = both
-                .map(|(exact, found)| (exact - found.to_f64()).powi(2))
-                .sum();
-            [error, exact.iter().map(|it| it * it).sum::<f64>()]
-        };
-        let sums: Vec<[f64; 2]> = rows.par_iter().map(of_row).collect();
-        let sum = |nth: usize| sums.iter().map(|it| it[nth]).sum::<f64>();
-        let relative = (sum(0) / sum(1)).sqrt();
-        Ok(Check {
-            queries: rows.len(),
-            relative,
-            right: relative <= WITHIN,
-        })
+        Ok(Check::of(all, features, &output, exact))
     }
 
     /// The output of a row, in f64.
@@ -200,12 +222,32 @@ impl Heads {
         let head_of_keys = head / (heads / heads_of_keys);
         let of_key =
             |key: usize| ((sequence * tokens + key) * heads_of_keys + head_of_keys) * features;
-        let q = &queries[row * features..][..features];
         let visible = if causal { query + 1 } else { tokens };
+        let rows = KeyRows {
+            keys,
+            values,
+            first: &of_key,
+        };
+        rows.attend(&queries[row * features..][..features], visible)
+    }
+}
+
+/// Keys and values on the host.
+pub struct KeyRows<'a> {
+    pub keys: &'a [bf16],
+    pub values: &'a [bf16],
+    /// The first element of a key, and of its value.
+    pub first: &'a (dyn Fn(usize) -> usize + Sync),
+}
+
+impl KeyRows<'_> {
+    /// The output of a query that sees the first `visible` keys, in f64.
+    pub fn attend(&self, query: &[bf16], visible: usize) -> Vec<f64> {
+        let features = query.len();
         let score = |key: usize| {
-            let k = &keys[of_key(key)..][..features];
-            let product: f64 = q.iter().zip(k).map(|(q, k)| q.to_f64() * k.to_f64()).sum();
-            product / (features as f64).sqrt()
+            let key = &self.keys[(self.first)(key)..][..features];
+            let both = query.iter().zip(key);
+            both.map(|(q, k)| q.to_f64() * k.to_f64()).sum::<f64>() / (features as f64).sqrt()
         };
         let scores: Vec<f64> = (0..visible).map(score).collect();
         let largest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -213,7 +255,7 @@ impl Heads {
         let mut output = vec![0.0; features];
         for (key, score) in scores.iter().enumerate() {
             let weight = (score - largest).exp() / sum;
-            for (output, value) in output.iter_mut().zip(&values[of_key(key)..]) {
+            for (output, value) in output.iter_mut().zip(&self.values[(self.first)(key)..]) {
                 *output += weight * value.to_f64();
             }
         }
