@@ -139,14 +139,14 @@ impl<T: Rounded> Cache<T> {
     }
 }
 
-/// The output of a query in f64, and the sum of its weights' products without signs.
+/// The output of a query in f64, the sum of its weights' products without signs, and the logarithm of its sum.
 fn exact<T: Rounded>(
     case: &Case,
     cache: &Cache<T>,
     query: &[T],
     sinks: &[f32],
     [sequence, nth, head]: [usize; 3],
-) -> (Vec<f64>, Vec<f64>) {
+) -> (Vec<f64>, Vec<f64>, f64) {
     let (rows, features) = (&cache.rows[sequence], case.features);
     let head_of_keys = head / (case.heads / case.heads_of_keys);
     let of = |elements: &[T], key: usize| -> Vec<f64> {
@@ -191,7 +191,11 @@ fn exact<T: Rounded>(
             size[feature] += weight * value.abs();
         }
     }
-    (output, size)
+    let logarithm = match largest == f64::NEG_INFINITY {
+        true => largest,
+        false => largest + sum.ln(),
+    };
+    (output, size, logarithm)
 }
 
 /// Runs a call, and compares the output with loops.
@@ -232,7 +236,14 @@ fn check<T: Rounded>(case: Case) {
     let poisoned = stream.filled::<T>(all_queries.len(), 0xFF).unwrap();
     let mut output = DeviceTensor::new(poisoned, shape).unwrap();
 
-    let mut call = AttentionDecode::new().soft_cap(case.soft_cap);
+    let poisoned = stream
+        .filled::<f32>(sequences * queries * heads, 0xFF)
+        .unwrap();
+    let mut sums = DeviceTensor::new(poisoned, [sequences, queries, heads]).unwrap();
+
+    let mut call = AttentionDecode::new()
+        .soft_cap(case.soft_cap)
+        .log_sum_exp(&mut sums);
     if !case.without_lengths {
         call = call.lengths(lengths.view());
     }
@@ -252,11 +263,21 @@ fn check<T: Rounded>(case: Case) {
         call = call.sinks(device_sinks.view());
     }
     call.run(&stream, &q, &k, &v, &mut output).unwrap();
-    let output = output.download(&stream).unwrap();
+    let (output, sums) = (
+        output.download(&stream).unwrap(),
+        sums.download(&stream).unwrap(),
+    );
     for row in 0..sequences * queries * heads {
         let at = [row / heads / queries, row / heads % queries, row % heads];
         let of_row = row * features..(row + 1) * features;
-        let (expected, size) = exact(&case, &cache, &all_queries[of_row.clone()], &sinks, at);
+        let (expected, size, logarithm) =
+            exact(&case, &cache, &all_queries[of_row.clone()], &sinks, at);
+        let found = f64::from(sums[row]);
+        // A GPU's hyperbolic tangent has an error of 2⁻¹¹.
+        assert!(
+            found == logarithm || (found - logarithm).abs() < 5e-3 * (1.0 + logarithm.abs()),
+            "{case:?}: the logarithm of {at:?} is {found}, not {logarithm}"
+        );
         for (feature, found) in output[of_row].iter().enumerate() {
             let (found, expected, size): (f64, _, _) =
                 ((*found).into(), expected[feature], size[feature]);

@@ -8,7 +8,7 @@ use cutlet_host::{Stream, View};
 
 use super::AttentionElement;
 use crate::attention::heads::Tensors;
-use crate::{IntoTensor, IntoTensorMut, Result, Tensor};
+use crate::{IntoTensor, IntoTensorMut, Result, Tensor, TensorMut};
 
 pub use launch::Kernels;
 
@@ -62,6 +62,7 @@ pub struct AttentionDecode<'a> {
     window: [usize; 2],
     soft_cap: f32,
     sinks: Option<View<'a, f32>>,
+    log_sum_exp: Option<TensorMut<'a, f32>>,
     lengths: Option<View<'a, i32>>,
     longest: usize,
     table: Option<Tensor<'a, i32>>,
@@ -77,6 +78,7 @@ impl Default for AttentionDecode<'_> {
             window: [usize::MAX, 0],
             soft_cap: 0.0,
             sinks: None,
+            log_sum_exp: None,
             lengths: None,
             longest: usize::MAX,
             table: None,
@@ -114,6 +116,31 @@ impl<'a> AttentionDecode<'a> {
     pub fn sinks(self, sinks: View<'a, f32>) -> Self {
         let sinks = Some(sinks);
         AttentionDecode { sinks, ..self }
+    }
+
+    /// Writes the natural logarithm of each query's `Σ e^score` to a tensor (sequence, query, head). It is −∞ for a query
+    /// that sees no key. With it, outputs of parts of a cache, which several GPUs have, become the output of all.
+    ///
+    /// ```
+    /// use cutlet::{AttentionDecode, Device, DeviceTensor, bf16};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let ones = |rows| DeviceTensor::upload(&stream, &vec![bf16::ONE; rows * 64], [1, rows, 1, 64]);
+    /// let mut output = DeviceTensor::<bf16>::zeroed(&stream, [1, 1, 1, 64])?;
+    /// let mut sums = DeviceTensor::<f32>::zeroed(&stream, [1, 1, 1])?;
+    /// AttentionDecode::new()
+    ///     .log_sum_exp(&mut sums)
+    ///     .run(&stream, &ones(1)?, &ones(1)?, &ones(1)?, &mut output)?;
+    /// // One key, whose score is 64 / √64.
+    /// assert_eq!(sums.download(&stream)?, [8.0]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn log_sum_exp(mut self, log_sum_exp: impl IntoTensorMut<'a, Element = f32>) -> Self {
+        match log_sum_exp.into_tensor_mut() {
+            Ok(log_sum_exp) => self.log_sum_exp = Some(log_sum_exp),
+            Err(error) => self.operands = Err(error),
+        }
+        self
     }
 
     /// How many keys each sequence has. The numbers stay on the device. One below 0 counts as 0, and one that is too

@@ -257,19 +257,41 @@ fn output<T: DeviceData>(
     extents: &Extents,
     tensors: &Tensors<'_, T>,
 ) -> Result<OutputArgs> {
-    let mut args = OutputArgs {
+    let logarithms = check_log_sum_exp(log_sum_exp, stream, extents, tensors)?;
+    Ok(OutputArgs {
         strides: strides(heads),
-        log_sum_exp: GlobalMut::from_ptr(ptr::null_mut()),
-        log_sum_exp_strides: [0; 3],
+        log_sum_exp: logarithms.to,
+        log_sum_exp_strides: logarithms.strides,
         features: extents.features as i32,
-        writes_log_sum_exp: 0,
-    };
+        writes_log_sum_exp: logarithms.are_written,
+    })
+}
+
+/// The logarithms of sums, as kernels get them.
+pub(super) struct Logarithms {
+    pub to: GlobalMut<f32>,
+    pub strides: [i64; 3],
+    /// 0 if they are not asked for.
+    pub are_written: u32,
+}
+
+/// Returns an error unless there is a logarithm for each query, and the stream may write it.
+pub(super) fn check_log_sum_exp<T: DeviceData>(
+    log_sum_exp: &mut Option<TensorMut<'_, f32>>,
+    stream: &Stream,
+    extents: &Extents,
+    tensors: &Tensors<'_, T>,
+) -> Result<Logarithms> {
     let Some(tensor) = log_sum_exp else {
-        return Ok(args);
+        return Ok(Logarithms {
+            to: GlobalMut::from_ptr(ptr::null_mut()),
+            strides: [0; 3],
+            are_written: 0,
+        });
     };
     let what = LOG_SUM_EXP;
     let expected = [extents.sequences, extents.queries, extents.heads];
-    args.log_sum_exp_strides = strides_of_log_sum_exp(&tensor.layout, expected)?;
+    let strides = strides_of_log_sum_exp(&tensor.layout, expected)?;
     in_stream(NAME, stream, what, tensor.view.view())?;
     let written = tensor.addresses();
     disjoint(NAME, what, tensors.output.addresses(), written.clone())?;
@@ -277,9 +299,11 @@ fn output<T: DeviceData>(
         disjoint(NAME, what, tensor.addresses(), written.clone())?;
     }
     tensor.view.use_in(stream, NAME, what)?;
-    args.log_sum_exp = pointer_mut(tensor.view.view().address());
-    args.writes_log_sum_exp = 1;
-    Ok(args)
+    Ok(Logarithms {
+        to: pointer_mut(tensor.view.view().address()),
+        strides,
+        are_written: 1,
+    })
 }
 
 /// What is done to scores, if anything.

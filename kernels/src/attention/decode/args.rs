@@ -28,6 +28,10 @@ pub struct DecodeArgs {
     pub queries: [i64; 3],
     /// The same of the output.
     pub output: [i64; 3],
+    /// The natural logarithm of each query's sum of `e^score`. Not written unless `writes_log_sum_exp`.
+    pub log_sum_exp: GlobalMut<f32>,
+    /// Elements of it from a sequence, a query and a head to the next.
+    pub log_sum_exp_strides: [i64; 3],
     /// A score for each head that counts in the sum of weights and has no value. Not read unless `has_sinks`.
     pub sinks: Global<f32>,
     /// The blocks.
@@ -42,6 +46,10 @@ pub struct DecodeArgs {
     pub features: i32,
     /// Not 0 if there are sinks.
     pub has_sinks: u32,
+    /// Not 0 if the logarithms are written.
+    pub writes_log_sum_exp: u32,
+    /// Fills the last word.
+    pub unused: u32,
 }
 
 /// Where keys and values lie: in pages, which a table names for each sequence. Without a table, each sequence has one
@@ -198,6 +206,28 @@ impl DecodeArgs {
         // SAFETY: as promised by the caller.
         let sink = unsafe { self.sinks.load_if(i64::from(head), has_sinks) };
         if has_sinks { sink } else { f32::NEG_INFINITY }
+    }
+
+    /// Stores the logarithm of a row's sum, if it is asked for. The row may be none of the queries'.
+    ///
+    /// # Safety
+    /// The logarithms must have the queries.
+    #[inline(always)]
+    pub(super) unsafe fn store_log_sum_exp(
+        &self,
+        sequence: u32,
+        (query, head): (u32, u32),
+        logarithm: f32,
+    ) {
+        if self.writes_log_sum_exp == 0 || query as i32 >= self.work.queries {
+            return;
+        }
+        let [of_sequence, of_query, of_head] = self.log_sum_exp_strides;
+        let index = i64::from(sequence) * of_sequence
+            + i64::from(query) * of_query
+            + i64::from(head) * of_head;
+        // SAFETY: as promised by the caller.
+        unsafe { self.log_sum_exp.store(index, logarithm) };
     }
 
     /// The keys that some query of the sequence sees.

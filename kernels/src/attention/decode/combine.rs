@@ -83,6 +83,9 @@ pub unsafe fn combine<T: Float + DeviceData, const D: usize, const BLOCKS: usize
     // SAFETY: as promised by the caller.
     let output = unsafe {
         sum.add_sink(args.sink(head));
+        if lane_idx().is_first() {
+            args.store_log_sum_exp(sequence, (query, head), sum.logarithm());
+        }
         Tensor::new(output.offset(start), RowMajor::new([1, args.features], 0))
     };
     for (block, values) in sum.output().iter().enumerate() {

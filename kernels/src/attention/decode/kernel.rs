@@ -105,10 +105,13 @@ unsafe fn store<T: Element, const D: usize, const BLOCKS: usize>(
             }
             return;
         }
-        let (_, head) = args
+        let query_and_head = args
             .work
             .query_and_head(work.head, work.tile * ROWS + row as u32);
-        sum.add_sink(args.sink(head));
+        sum.add_sink(args.sink(query_and_head.1));
+        if column == 0 {
+            args.store_log_sum_exp(work.sequence, query_and_head, sum.logarithm());
+        }
         let output = PackedRows::of_tile(output, args.output, args.work, work, args.features);
         for (nth, values) in sum.output().iter().enumerate() {
             let tile = output.local_tile::<TileOfBlock>((0u32, nth as u32));
