@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod attention;
 mod context;
 mod embedding;
 mod ids;
@@ -12,6 +13,7 @@ mod operation;
 mod place;
 mod swiglu;
 
+pub use attention::attention;
 pub use cutlet::{Activation, Precision};
 pub use embedding::embedding;
 pub use index_add::index_add;

@@ -3,6 +3,7 @@
 mod close;
 mod on_device;
 
+mod attention;
 mod embedding;
 mod gradients;
 mod index_add;
