@@ -2,8 +2,8 @@
 //! and values that are not finite.
 
 use cutlet::{
-    Binary, CastElement, Device, F8E4M3, MapElement, Tensor, TensorMut, Unary, add, binary,
-    binary_in_place, cast, layout, unary, unary_in_place,
+    Binary, CastElement, Device, DeviceTensor, F8E4M3, MapElement, Tensor, TensorMut, Unary, add,
+    binary, binary_in_place, cast, layout, unary, unary_in_place,
 };
 use half::{bf16, f16};
 
@@ -18,7 +18,27 @@ fn gelu(x: f64) -> f64 {
     0.5 * x * (1.0 + inner.tanh())
 }
 
-const UNARY: [(Unary, Function); 8] = [
+/// `Φ(x)` by the series around 0, or by the continued fraction of the tail.
+fn normal_distribution(x: f64) -> f64 {
+    let density = (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    if x < -3.0 {
+        let fraction = (1..200)
+            .rev()
+            .fold(-x, |below, k| -x + f64::from(k) / below);
+        return density / fraction;
+    }
+    if x > 3.0 {
+        return 1.0 - normal_distribution(-x);
+    }
+    let (mut term, mut sum) = (x, x);
+    for k in 1..100 {
+        term *= x * x / f64::from(2 * k + 1);
+        sum += term;
+    }
+    0.5 + density * sum
+}
+
+const UNARY: [(Unary, Function); 9] = [
     (Unary::Identity, |x| x),
     (Unary::Relu, |x| x.max(0.0)),
     (Unary::Gelu, gelu),
@@ -27,6 +47,7 @@ const UNARY: [(Unary, Function); 8] = [
     (Unary::Tanh, f64::tanh),
     (Unary::Exp, f64::exp),
     (Unary::Square, |x| x * x),
+    (Unary::GeluErf, |x| x * normal_distribution(x)),
 ];
 
 const BINARY: [(Binary, OfTwo); 5] = [
@@ -132,6 +153,24 @@ fn functions_of_sixteen_bits_are_rounded_once() {
     check_all::<f16>(2.0f64.powi(-10));
 }
 
+/// GELU's small results, for negative numbers, are as exact as the others.
+#[test]
+fn gelu_by_the_error_function_has_the_documented_error() {
+    let stream = Device::auto().stream().unwrap();
+    let numbers: Vec<f32> = (-12_000..9_000).map(|it| it as f32 / 1000.0).collect();
+    let count = numbers.len();
+    let x = DeviceTensor::upload(&stream, &numbers, [count]).unwrap();
+    let mut y = DeviceTensor::<f32>::zeroed(&stream, [count]).unwrap();
+    unary(&stream, Unary::GeluErf, &x, &mut y).unwrap();
+    let found = y.download(&stream).unwrap();
+    for (x, found) in numbers.iter().zip(found) {
+        let exact = f64::from(*x) * normal_distribution(f64::from(*x));
+        let within = if *x < -4.0 { 2e-5 } else { 3e-6 };
+        let error = (f64::from(found) - exact).abs();
+        assert!(error <= within * exact.abs(), "{x}: {found}, not {exact}");
+    }
+}
+
 #[test]
 fn functions_of_what_is_not_finite_are_their_limits() {
     let (high, nan) = (f32::INFINITY, f32::NAN);
@@ -156,6 +195,7 @@ fn functions_of_what_is_not_finite_are_their_limits() {
         (Unary::Tanh, [-1.0, 1.0, 0.0, -1.0, 1.0, 1.0, -1.0]),
         (Unary::Exp, [0.0, high, 1.0, 0.0, high, high, 3.8e-44]),
         (Unary::Square, [high, high, 0.0, high, high, 1e4, 1e4]),
+        (Unary::GeluErf, [0.0, high, 0.0, 0.0, f32::MAX, 100.0, 0.0]),
     ];
     for (function, expected) in expected {
         let mut found = of(function);

@@ -1,6 +1,8 @@
 //! Rotary position embeddings against f64: every type, both pairings, alignments, and positions outside of the table.
 
-use cutlet::{Device, Error, Pairing, Rope, RopeElement, RopeTable, Tensor, TensorMut, layout};
+use cutlet::{
+    Buffer, Device, Error, Pairing, Rope, RopeElement, RopeTable, Tensor, TensorMut, layout,
+};
 use half::{bf16, f16};
 
 use crate::convert::Convert;
@@ -134,6 +136,48 @@ fn positions_outside_of_the_table_make_their_rows_nan() {
     let found = stream.download(&x).unwrap();
     let nan: Vec<bool> = found.iter().map(|it| it.is_nan()).collect();
     assert_eq!(nan, [false, false, true, true, true, true, false, false]);
+}
+
+/// A table that does not begin at a multiple of 16 bytes is read an element at a time.
+#[test]
+fn angles_of_any_alignment_are_those_of_a_table() {
+    let stream = Device::auto().stream().unwrap();
+    let (positions, pairs) = (5, 8);
+    let of_pair =
+        |at: usize| (at / pairs) as f64 * 100f64.powf(-((at % pairs) as f64) / pairs as f64);
+    let angles = |function: fn(f64) -> f64| -> Vec<f32> {
+        (0..positions * pairs)
+            .map(|at| function(of_pair(at)) as f32)
+            .collect()
+    };
+    let rows: Vec<f32> = (0..positions * 2 * pairs).map(|it| it as f32).collect();
+    let on_positions = stream.upload(&[4, 3, 2, 1, 0]).unwrap();
+    let rotated = |rope: Rope<'_>| {
+        let mut x = stream.upload(&rows).unwrap();
+        let to_rotate = TensorMut::new(&mut x, [positions, 2 * pairs]).unwrap();
+        let on_positions = Tensor::new(&on_positions, [positions]).unwrap();
+        rope.run_in_place(&stream, on_positions, to_rotate).unwrap();
+        stream.download(&x).unwrap()
+    };
+    let table = RopeTable::new(&stream, positions, 2 * pairs, 100.0).unwrap();
+    let expected = rotated(Rope::new(&table));
+    for before in [0, 1] {
+        let [cosines, sines] = [f64::cos, f64::sin].map(|function| {
+            let numbers = [vec![0.0; before], angles(function)].concat();
+            stream.upload(&numbers).unwrap()
+        });
+        let [of_cosines, of_sines] = [&cosines, &sines].map(|buffer: &Buffer<f32>| {
+            Tensor::new(buffer.slice(before..).unwrap(), [positions, pairs]).unwrap()
+        });
+        let rope = Rope::of_angles(of_cosines, of_sines).unwrap();
+        assert_eq!(rotated(rope), expected);
+        let fewer = Tensor::new(&sines, [positions - 1, pairs]).unwrap();
+        let error = Rope::of_angles(of_cosines, fewer).unwrap_err().to_string();
+        assert!(
+            error.contains("the cosines are 5×8 and the sines 4×8"),
+            "{error}"
+        );
+    }
 }
 
 #[test]

@@ -116,6 +116,16 @@ fn long_rows_are_drawn_from_as_a_whole() {
     check::<f16>(5_000, 1, (0.5, 40, 1.0), 8);
 }
 
+/// More tokens are equal to the least probable one than a block has a list for.
+#[test]
+fn equal_tokens_count_together_however_many_they_are() {
+    let mut tokens = draw(&[1.5f32; 9_000], Sampling::new(3).top_k(3), 10, 0);
+    assert!(tokens.iter().all(|token| (0..9_000).contains(token)));
+    tokens.sort_unstable();
+    tokens.dedup();
+    assert!(tokens.len() > 5, "{tokens:?}");
+}
+
 #[test]
 fn one_token_is_certain() {
     let certain = |logits: &[f32], sampling: Sampling| draw(logits, sampling, 4, 0);

@@ -65,8 +65,10 @@ pub mod softmax;
 mod space;
 mod team;
 
-pub use number::Number;
-pub use shapes::{Block4, Block8, BlockAny, Held, Shape, THREADS, Warp4, Warp8, WarpAny, held};
+pub use number::{Number, narrowed};
+pub use shapes::{
+    Block4, Block8, BlockAny, Held, Shape, THREADS, Warp4, Warp8, WarpAny, held, of_access,
+};
 pub use space::{BoundRows, RowStrides, Rows, Space};
 pub use team::{OfBlock, OfWarp, Team};
 

@@ -1,7 +1,7 @@
 //! Rotary position embeddings.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::{Buffer, Stream};
+use cutlet_host::{Buffer, Stream, View};
 use cutlet_kernels::PTX;
 use cutlet_kernels::rows::rope::{
     Rope4, Rope8, RopeAny, RopeArgs, RopeShape, rope_bf16, rope_f16, rope_f32,
@@ -10,10 +10,11 @@ use cutlet_layout_core::tiles;
 use half::{bf16, f16};
 
 use super::operand::{Read, check_read, layout_of_rows, read, written, written_rows};
-use super::refuse;
 use super::space::{HasRows, RowSet};
-use crate::matrix::{disjoint, in_stream};
-use crate::{IntoTensor, IntoTensorMut, MAX_EXTENT, Result, Tensor, TensorMut};
+use super::{WIDEST, refuse};
+use crate::into_tensor::read_matrix;
+use crate::matrix::{addresses, disjoint, in_stream};
+use crate::{IntoTensor, IntoTensorMut, MAX_EXTENT, Matrix, Result, Tensor, TensorMut};
 
 /// The operation's name in errors.
 const NAME: &str = "rope";
@@ -180,7 +181,12 @@ impl RopeTable {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Rope<'a> {
-    table: &'a RopeTable,
+    cosines: View<'a, f32>,
+    sines: View<'a, f32>,
+    /// Rows of both.
+    positions: usize,
+    /// Columns of both.
+    pairs: usize,
     pairing: Pairing,
     direction: f32,
 }
@@ -189,10 +195,69 @@ impl<'a> Rope<'a> {
     /// Rotations of [halves](Pairing::Halves) by the angles of a table.
     pub fn new(table: &'a RopeTable) -> Self {
         Rope {
-            table,
+            cosines: table.cosines.view(),
+            sines: table.sines.view(),
+            positions: table.positions,
+            pairs: table.pairs,
             pairing: Pairing::default(),
             direction: 1.0,
         }
+    }
+
+    /// Rotations of [halves](Pairing::Halves) by the angles of a table of your own: `cosines` and `sines` are (position,
+    /// pair), with contiguous rows behind one another.
+    ///
+    /// # Errors
+    /// If the two do not have one shape of two modes, or are not packed by rows.
+    ///
+    /// ```
+    /// use cutlet::{Device, DeviceTensor, Rope};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// // A quarter of a turn for position 1.
+    /// let cosines = DeviceTensor::upload(&stream, &[1.0f32, 0.0], [2, 1])?;
+    /// let sines = DeviceTensor::upload(&stream, &[0.0f32, 1.0], [2, 1])?;
+    /// let mut x = DeviceTensor::upload(&stream, &[3.0f32, 4.0, 3.0, 4.0], [2, 2])?;
+    /// let positions = DeviceTensor::upload(&stream, &[0, 1], [2])?;
+    /// Rope::of_angles(&cosines, &sines)?.run_in_place(&stream, &positions, &mut x)?;
+    /// assert_eq!(x.download(&stream)?, [3.0, 4.0, -4.0, 3.0]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn of_angles(
+        cosines: impl IntoTensor<'a, Element = f32>,
+        sines: impl IntoTensor<'a, Element = f32>,
+    ) -> Result<Self> {
+        let [cosines, sines] = [
+            read_matrix(NAME, "the cosines", cosines)?,
+            read_matrix(NAME, "the sines", sines)?,
+        ];
+        let (positions, pairs) = (cosines.rows(), cosines.columns());
+        let is_table = |it: &Matrix<'_, f32>| {
+            let [down, across] = it.strides();
+            (it.rows(), it.columns()) == (positions, pairs)
+                && (positions <= 1 || down == pairs as i64)
+                && (pairs <= 1 || across == 1)
+        };
+        let is_empty = positions == 0 || pairs == 0 || positions > MAX_EXTENT;
+        if is_empty || !is_table(&cosines) || !is_table(&sines) {
+            return refuse(
+                NAME,
+                format!(
+                    "the cosines are {positions}×{pairs} and the sines {}×{}; give two packed row-major matrices of one \
+                     shape, with a row for each position and a column for each pair",
+                    sines.rows(),
+                    sines.columns()
+                ),
+            );
+        }
+        Ok(Rope {
+            cosines: cosines.view,
+            sines: sines.view,
+            positions,
+            pairs,
+            pairing: Pairing::default(),
+            direction: 1.0,
+        })
     }
 
     /// The same rotations of other pairs.
@@ -259,19 +324,13 @@ impl<'a> Rope<'a> {
         x: Read<'_, T>,
         mut y: TensorMut<'_, T>,
     ) -> Result<()> {
-        let table = self.table;
         in_stream(NAME, stream, "y", y.view.view())?;
         x.check(NAME, stream, "x", &y)?;
         check_read(NAME, stream, "the positions", positions, &y)?;
-        let tables = [table.cosines.view(), table.sines.view()];
+        let tables = [self.cosines, self.sines];
         for view in tables {
             in_stream(NAME, stream, "the table", view)?;
-            disjoint(
-                NAME,
-                "the table",
-                crate::matrix::addresses(&view),
-                y.addresses(),
-            )?;
+            disjoint(NAME, "the table", addresses(&view), y.addresses())?;
         }
         let of_positions = layout_of_rows(NAME, "the positions", &positions.layout, &y.layout)?;
         let of_positions = HasRows {
@@ -285,26 +344,30 @@ impl<'a> Rope<'a> {
             &[written_rows("y", &y), x.rows("x", &y), of_positions],
         )?;
         let [count, columns] = rows.extent();
-        if columns != 2 * table.pairs {
+        if columns != 2 * self.pairs {
             return refuse(
                 NAME,
                 format!(
                     "a row has {columns} elements, and the table has angles of {} pairs; give rows of {}",
-                    table.pairs,
-                    2 * table.pairs
+                    self.pairs,
+                    2 * self.pairs
                 ),
             );
         }
         // A half, and the angles of a position, are read in vectors, too.
-        let is_aligned = rows.is_aligned && table.pairs.is_multiple_of(rows.width.max(4));
-        rows.space.columns = table.pairs as i32;
-        rows.space.last_columns = table.pairs as i32;
+        let is_aligned = rows.is_aligned
+            && self.pairs.is_multiple_of(rows.width.max(4))
+            && tables
+                .iter()
+                .all(|it| it.address().is_multiple_of(WIDEST as u64));
+        rows.space.columns = self.pairs as i32;
+        rows.space.last_columns = self.pairs as i32;
         let args = RopeArgs {
             y: rows.strides[0],
             x: rows.strides[1],
             positions: rows.strides[2],
             space: rows.space,
-            table_rows: table.positions as i32,
+            table_rows: self.positions as i32,
             direction: self.direction,
         };
         let kernels = match self.pairing {
@@ -312,7 +375,7 @@ impl<'a> Rope<'a> {
             Pairing::Neighbours => T::NEIGHBOURS,
         };
         let (kernel, tiles_of) = kernels[usize::from(!is_aligned)];
-        let [down, across] = tiles_of([count as i32, table.pairs as i32]);
+        let [down, across] = tiles_of([count as i32, self.pairs as i32]);
         let Some(blocks) = down.checked_mul(across).filter(|&it| it < 1 << 31) else {
             return refuse(NAME, format!("there are {count} rows; give parts of them"));
         };

@@ -1,6 +1,6 @@
 //! The library's functions of elements.
 
-use core::f32::consts::{LN_2, LOG2_E};
+use core::f32::consts::{FRAC_1_SQRT_2, LN_2, LOG2_E};
 
 use cutlet_device::{DeviceData, Global, GlobalMut, exp2_approx, fma, max_nan, rcp_approx};
 use cutlet_layout_core::{Fragment, FragmentLayout};
@@ -64,6 +64,41 @@ pub fn gelu(x: f32) -> f32 {
     times(x, sigmoid(2.0 * inner))
 }
 
+/// `x · Φ(x)`, where Φ is the distribution function of the normal distribution: GELU without an approximation. At −∞ it is
+/// 0, its limit. The relative error is a few units in the last place for positive `x` and down to −4, and 2·10⁻⁵ for the
+/// tiny results below.
+#[inline(always)]
+pub fn gelu_erf(x: f32) -> f32 {
+    /// `ln(erfc(z) · e^(z²) / t)` by powers of `t = 1 / (1 + z/2)`, for a z from 0 to 12: the error is 6·10⁻⁸.
+    const LOGARITHM: [f32; 10] = [
+        -1.265_485_3,
+        0.999_412_24,
+        0.379_770_64,
+        0.068_157_904,
+        -0.099_208_16,
+        0.111_748_44,
+        -0.931_416_45,
+        1.335_334_4,
+        -0.757_416_9,
+        0.159_103_13,
+    ];
+    let z = x.abs() * FRAC_1_SQRT_2;
+    let t = rcp_approx(fma(0.5, z, 1.0));
+    let [lowest @ .., highest] = LOGARITHM;
+    let mut logarithm = highest;
+    for coefficient in lowest.into_iter().rev() {
+        logarithm = fma(logarithm, t, coefficient);
+    }
+    // Φ(−|x|)
+    let tail = 0.5 * t * exp(fma(-z, z, logarithm));
+    // The tail of an infinity is 0.
+    let part = x.abs().min(f32::MAX) * tail;
+    match x < 0.0 {
+        true => -part,
+        false => x - part,
+    }
+}
+
 /// A function of an element that is chosen at run time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -72,7 +107,7 @@ pub enum Unary {
     Identity,
     /// `max(x, 0)`.
     Relu,
-    /// [`gelu`].
+    /// [`gelu`]: the approximation by the hyperbolic tangent.
     Gelu,
     /// [`silu`].
     Silu,
@@ -84,6 +119,8 @@ pub enum Unary {
     Exp,
     /// `x²`.
     Square,
+    /// [`gelu_erf`]: GELU by the error function.
+    GeluErf,
 }
 
 /// A [`Unary`] of `x · factor + offset`.
@@ -164,6 +201,7 @@ chosen! { AnyUnary of 1, |own, [x]| own.inner(x), but {
     Unary::Tanh => tanh(own.inner(x)),
     Unary::Exp => exp(own.inner(x)),
     Unary::Square => own.inner(x) * own.inner(x),
+    Unary::GeluErf => gelu_erf(own.inner(x)),
 } }
 
 /// A function of two elements that is chosen at run time.

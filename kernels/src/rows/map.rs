@@ -3,7 +3,7 @@
 use cutlet_device::{DeviceData, Global, GlobalMut, ThreadIdx, Threads, block_idx};
 use cutlet_layout_core::{Engine, Fragment, FragmentLayout, Raster, Tensor, tiles};
 
-use super::{Held, Number, RowStrides, Rows, Shape, Space, THREADS};
+use super::{Held, Number, RowStrides, Rows, Shape, Space, THREADS, narrowed};
 
 /// A function of `N` elements. It is an argument of a kernel, so it may hold numbers.
 ///
@@ -102,7 +102,7 @@ macro_rules! map {
             output
                 .local_tile::<S::Tile>(tile)
                 .partition::<S::Threads>(thread)
-                .store_with(|v| Y::narrow(results.get(v)));
+                .store(&narrowed::<Y, _>(&results));
         }
     };
 }

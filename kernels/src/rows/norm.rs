@@ -3,10 +3,12 @@
 use cutlet_device::{
     DeviceData, Float, Global, GlobalMut, ThreadIdx, Threads, block_idx, fma, rsqrt_approx,
 };
-use cutlet_layout_core::{AccessWidth, Bound, Tensor, ThreadValue, each};
+use cutlet_layout_core::{Bound, Tensor, ThreadValue, each};
 use half::{bf16, f16};
 
-use super::{Held, RowStrides, Rows, Shape, Space, THREADS, Team, held};
+use super::{
+    Held, Number, RowStrides, Rows, Shape, Space, THREADS, Team, held, narrowed, of_access,
+};
 
 /// The operands that a normalisation has. Those that it has not may have any address.
 #[derive(Clone, Copy, Debug, DeviceData)]
@@ -42,12 +44,6 @@ pub struct NormArgs {
     pub padding: u32,
 }
 
-/// The first value of the access that brings value `v`.
-#[inline(always)]
-const fn of_access<S: Shape>(v: usize) -> usize {
-    v - v % <<S::Threads as ThreadValue>::Width as AccessWidth>::VALUES
-}
-
 /// A thread's part of a row, and the operands.
 struct Part<T> {
     thread: ThreadIdx<Threads<THREADS>>,
@@ -59,7 +55,7 @@ struct Part<T> {
     parts: Parts,
 }
 
-impl<T: Float + Default> Part<T> {
+impl<T: Float + Number> Part<T> {
     /// Adds a tile of `x` to the residual, if there is one, and returns the values to be normalised.
     #[inline(always)]
     fn take<S: Shape>(&self, tile: u32) -> Held<S> {
@@ -68,7 +64,7 @@ impl<T: Float + Default> Part<T> {
             return x;
         }
         let residual = held::<S, _, _>(&self.residual, tile, self.thread);
-        let sums = x.map(|v, x| T::from_f32(x + residual.get(v)));
+        let sums = narrowed::<T, _>(&x.map(|v, x| x + residual.get(v)));
         self.residual
             .local_tile::<S::Tile>((block_idx().x, tile))
             .partition::<S::Threads>(self.thread)
@@ -124,7 +120,7 @@ impl<T: Float + Default> Part<T> {
         self.y
             .local_tile::<S::Tile>((block_idx().x, tile))
             .partition::<S::Threads>(self.thread)
-            .store_with(|v| T::from_f32(normal.get(v)));
+            .store(&narrowed::<T, _>(&normal));
     }
 }
 
@@ -141,7 +137,7 @@ impl<T: Float + Default> Part<T> {
     clippy::too_many_arguments,
     reason = "each is an argument of the kernels"
 )]
-unsafe fn norm<S: Shape, T: Float + Default, R: Team<f32>>(
+unsafe fn norm<S: Shape, T: Float + Number, R: Team<f32>>(
     thread: ThreadIdx<Threads<THREADS>>,
     x: Global<T>,
     residual: GlobalMut<T>,

@@ -2,6 +2,7 @@
 
 use cutlet_device::fp8::F8E4M3;
 use cutlet_device::{DeviceData, Float};
+use cutlet_layout_core::{Fragment, FragmentLayout, each};
 use half::{bf16, f16};
 
 /// An element type whose values an operation computes with as f32.
@@ -10,6 +11,28 @@ pub trait Number: DeviceData + Default {
     fn widen(self) -> f32;
     /// The nearest value, ties to even.
     fn narrow(value: f32) -> Self;
+
+    /// The nearest values, by one instruction where there is one.
+    #[inline(always)]
+    fn narrow_pair(values: [f32; 2]) -> [Self; 2] {
+        values.map(Self::narrow)
+    }
+}
+
+/// The nearest values to those of a thread. They are converted in pairs: a conversion of one value takes the GPU several
+/// times as long as one of two.
+#[inline(always)]
+pub fn narrowed<T: Number, L: FragmentLayout>(values: &Fragment<f32, L>) -> Fragment<T, L> {
+    const { assert!(L::SIZE.is_multiple_of(2), "values are converted in pairs") };
+    let mut narrow = Fragment::filled(T::default());
+    each::<L>(|v| {
+        if v % 2 == 1 {
+            let pair = T::narrow_pair([values.get(v - 1), values.get(v)]);
+            narrow.set(v - 1, pair[0]);
+            narrow.set(v, pair[1]);
+        }
+    });
+    narrow
 }
 
 macro_rules! floats {
@@ -23,6 +46,11 @@ macro_rules! floats {
             #[inline(always)]
             fn narrow(value: f32) -> Self {
                 Float::from_f32(value)
+            }
+
+            #[inline(always)]
+            fn narrow_pair(values: [f32; 2]) -> [Self; 2] {
+                Float::pair_from_f32(values)
             }
         }
     )+};

@@ -77,7 +77,7 @@ macro_rules! shapes {
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
         impl BlockShape for $name {
-            type Tile = L!((16, 128):(1@0, 1@1));
+            type Tile = L!((32, 128):(1@0, 1@1));
             type Threads = $threads;
         }
         const _: () = assert!(
@@ -88,11 +88,11 @@ macro_rules! shapes {
 }
 shapes! {
     /// In vectors of eight elements.
-    Scaled8: Tv<L!((16, 16):(8@1, 1@0)), L!(8:1@1), 8>;
+    Scaled8: Tv<L!((8, 32):(8@1, 1@0)), L!((8, 2):(1@1, 64@1)), 8>;
     /// In vectors of four elements.
-    Scaled4: Tv<L!((16, 16):(4@1, 1@0)), L!((4, 2):(1@1, 64@1)), 4>;
+    Scaled4: Tv<L!((8, 32):(4@1, 1@0)), L!((4, 4):(1@1, 32@1)), 4>;
     /// Of any alignment.
-    ScaledAny: Tv<L!((16, 16):(1@1, 1@0)), L!(8:16@1)>;
+    ScaledAny: Tv<L!((8, 32):(1@1, 1@0)), L!(16:8@1)>;
 }
 
 /// Quantises each block of [`BLOCK`] elements of a row: `y = x / scale`, where `scale` is the largest magnitude of the
@@ -121,7 +121,7 @@ unsafe fn blocks<S: BlockShape, T: Float + Default>(
         .local_tile::<S::Tile>(tile)
         .partition::<S::Threads>(thread);
     let values = mine.load(T::default()).map(|_, x| x.to_f32());
-    let of_block = LogicalWarp::<16>::max(amax(0.0, &values));
+    let of_block = LogicalWarp::<8>::max(amax(0.0, &values));
     let [scale, inverse] = scale_of(of_block, args.powers);
     y.local_tile::<S::Tile>(tile)
         .partition::<S::Threads>(thread)

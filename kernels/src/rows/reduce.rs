@@ -4,7 +4,7 @@ use cutlet_device::{DeviceData, Float, Global, GlobalMut, ThreadIdx, Threads, bl
 use cutlet_layout_core::{Bound, Tensor, ThreadValue, each};
 use half::{bf16, f16};
 
-use super::{Held, RowStrides, Shape, Space, THREADS, Team, held};
+use super::{Held, RowStrides, Shape, Space, THREADS, Team, held, of_access};
 
 /// What becomes of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,16 +77,49 @@ fn of_bits(bits: i64) -> f32 {
     f32::from_bits(bits as u32)
 }
 
-/// The largest rank of a tile's values that exist, and of `best`. Column `v` of the thread is that of `place`.
-#[inline(always)]
-fn best_of<S: Shape>(best: i64, values: &Held<S>, column: impl Fn(usize) -> Option<i32>) -> i64 {
-    let mut best = best;
-    each::<<S::Threads as ThreadValue>::Val>(|v| {
-        if let Some(column) = column(v) {
-            best = best.max(ranked(values.get(v), column));
+/// The first of the largest values that a thread has met, NaN being the largest. Each costs comparisons of floats, and
+/// ranks are compared by threads alone.
+#[derive(Clone, Copy)]
+struct First {
+    value: f32,
+    column: i32,
+}
+
+impl First {
+    /// Nothing was met.
+    const NONE: First = First {
+        value: f32::NEG_INFINITY,
+        column: i32::MAX,
+    };
+
+    /// With the values of a tile that exist, whose columns are larger than those before.
+    #[inline(always)]
+    fn and<S: Shape>(mut self, values: &Held<S>, column: impl Fn(usize) -> Option<i32>) -> First {
+        each::<<S::Threads as ThreadValue>::Val>(|v| {
+            if let Some(column) = column(v) {
+                let value = values.get(v);
+                if (value > self.value || value.is_nan()) && !self.value.is_nan() {
+                    self = First { value, column };
+                }
+            }
+        });
+        // The first of values that are all −∞.
+        if self.column == i32::MAX
+            && let Some(column) = column(0)
+        {
+            self.column = column;
         }
-    });
-    best
+        self
+    }
+
+    /// Its rank among those of other threads.
+    #[inline(always)]
+    fn rank(self) -> i64 {
+        match self.column {
+            i32::MAX => i64::MIN,
+            column => ranked(self.value, column),
+        }
+    }
 }
 
 /// Reduces each row to a value, and for extremes to the column of the first of them.
@@ -124,7 +157,7 @@ unsafe fn reduce<S: Shape, T: Float + Default, R: Team<i64>>(
             _ => (sum / space.columns as f32, 0),
         }
     } else {
-        let mut best = i64::MIN;
+        let mut best = First::NONE;
         for tile in 0..tiles {
             let place = x
                 .local_tile::<S::Tile>((block_idx().x, tile))
@@ -133,12 +166,13 @@ unsafe fn reduce<S: Shape, T: Float + Default, R: Team<i64>>(
                 AMAX => x.abs(),
                 _ => x * sign,
             });
-            best = best_of::<S>(best, &values, |v| {
+            best = best.and::<S>(&values, |v| {
                 let bound = place.bound();
-                bound.holds(v).then_some(bound.coordinate(v)[1])
+                let exists = bound.holds(of_access::<S>(v));
+                exists.then_some(bound.coordinate(v)[1])
             });
         }
-        let (value, column) = value_and_column(team.reduce(thread, best, i64::max));
+        let (value, column) = value_and_column(team.reduce(thread, best.rank(), i64::max));
         (value * sign, column)
     };
     let place = x

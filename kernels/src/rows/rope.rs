@@ -10,7 +10,7 @@ use cutlet_layout_core::{
 };
 use half::{bf16, f16};
 
-use super::{RowStrides, Space, THREADS};
+use super::{Number, RowStrides, Space, THREADS, narrowed};
 
 /// Extents and strides of a rotation.
 #[derive(Clone, Copy, Debug, DeviceData)]
@@ -158,7 +158,7 @@ impl<S: RopeShape> Angles<S> {
 /// The operands must have these extents, and be aligned for the accesses of `S`. `x` and `y` have twice as many columns as
 /// the rows' space, and the tables as many.
 #[inline(always)]
-unsafe fn halves<S: RopeShape, T: Float + Default>(
+unsafe fn halves<S: RopeShape, T: Float + Number>(
     thread: ThreadIdx<Threads<THREADS>>,
     x: Global<T>,
     positions: Global<i32>,
@@ -190,8 +190,8 @@ unsafe fn halves<S: RopeShape, T: Float + Default>(
             .load(T::default())
     });
     let rotated = |v: usize| angles.rotate(v, [first.get(v).to_f32(), second.get(v).to_f32()]);
-    let firsts = first.map(|v, _| T::from_f32(rotated(v)[0]));
-    let seconds = first.map(|v, _| T::from_f32(rotated(v)[1]));
+    let firsts = narrowed::<T, _>(&first.map(|v, _| rotated(v)[0]));
+    let seconds = narrowed::<T, _>(&first.map(|v, _| rotated(v)[1]));
     to_first
         .local_tile::<S::Tile>(tile)
         .partition::<S::Pairs>(thread)
@@ -209,7 +209,7 @@ unsafe fn halves<S: RopeShape, T: Float + Default>(
 /// # Safety
 /// As [`halves`].
 #[inline(always)]
-unsafe fn neighbours<S: RopeShape, T: Float + Default>(
+unsafe fn neighbours<S: RopeShape, T: Float + Number>(
     thread: ThreadIdx<Threads<THREADS>>,
     x: Global<T>,
     positions: Global<i32>,
@@ -246,11 +246,11 @@ unsafe fn neighbours<S: RopeShape, T: Float + Default>(
     let rotated = values.map(|v, _| {
         let pair = v / 2;
         let elements = [values.get(2 * pair), values.get(2 * pair + 1)].map(Float::to_f32);
-        T::from_f32(angles.rotate(pair, elements)[v % 2])
+        angles.rotate(pair, elements)[v % 2]
     });
     y.local_tile::<S::Elements>(tile)
         .partition::<S::OfPairs>(thread)
-        .store(&rotated);
+        .store(&narrowed::<T, _>(&rotated));
 }
 
 macro_rules! instances {

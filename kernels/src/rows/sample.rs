@@ -4,6 +4,10 @@
 //! if there are fewer than `top_k` more probable elements, with less than `top_p` of the probability. Else it draws again,
 //! of the more probable elements. Each draw is exact, so accepted elements have the probabilities of the softmax of the
 //! accepted set. No row is sorted.
+//!
+//! A draw reads the row. For a small `top_k`, elements that may be accepted are listed first, and draws read the list: the
+//! greatest element of a thread is one of the row, so there are `top_k` elements that are not below the `top_k`th of the
+//! threads' greatest ones, and no smaller element is accepted.
 
 use core::f32::consts::LOG2_E;
 
@@ -87,6 +91,17 @@ type OfWarp = Tv<L!((32, 32):(0, 1@1)), L!(1:1@0)>;
 /// A number for each warp: lane `w` has that of warp `w`.
 type OfLane = Tv<L!((32, 32):(1@1, 0)), L!(1:1@0)>;
 
+/// Elements that a list has room for.
+const LISTED: usize = 2048;
+/// The list, and the elements of it that a thread has.
+type ListTile = L!((1, 2048):(1@0, 1@1));
+type OfList = Tv<L!(1024:1@1), L!(2:1024@1)>;
+const _: () = assert!(
+    covers_exactly::<OfList>(tile_extent::<ListTile>())
+        && tile_extent::<ListTile>()[1] == LISTED as i32,
+    "the threads have each element of the list once"
+);
+
 /// What the threads of a block share of a draw.
 #[derive(SharedStorage)]
 pub struct Drawn {
@@ -94,6 +109,10 @@ pub struct Drawn {
     ends: SharedArray<f32, 33>,
     /// The element that was drawn.
     token: SharedArray<u32, 1>,
+    /// The logits of the elements that are listed.
+    logits: SharedArray<f32, LISTED>,
+    /// Their columns.
+    columns: SharedArray<u32, LISTED>,
 }
 
 /// A row, and a thread's part of it.
@@ -102,6 +121,9 @@ struct Part<T> {
     logits: Tensor<Global<T>, Rows>,
     inverse: f32,
 }
+
+/// How often the range of the threads' greatest elements is halved. More would make lists hardly shorter.
+const BISECTIONS: i32 = 10;
 
 /// The values of a thread of a tile.
 type Held<S> = Fragment<f32, <<S as SampleShape>::Threads as ThreadValue>::Val>;
@@ -195,6 +217,72 @@ impl<T: Float + Default> Part<T> {
     }
 }
 
+/// The thread's part of the list.
+struct Listed {
+    logits: Fragment<f32, <OfList as ThreadValue>::Val>,
+    columns: Fragment<u32, <OfList as ThreadValue>::Val>,
+}
+
+impl Listed {
+    /// The first of the thread's elements above `low` at which the sum of their exponentials, from `sum` on, exceeds
+    /// `target`, or the last one above `low`.
+    #[inline(always)]
+    fn find(&self, low: f32, greatest: f32, mut sum: f32, target: f32) -> u32 {
+        let mut found = u32::MAX;
+        each::<<OfList as ThreadValue>::Val>(|v| {
+            let power = exp(self.logits.get(v) - greatest);
+            if sum <= target && self.logits.get(v) > low && power > 0.0 {
+                sum += power;
+                found = self.columns.get(v);
+            }
+        });
+        found
+    }
+
+    /// How many of the thread's elements are above `low`, and the sum of their exponentials.
+    #[inline(always)]
+    fn above(&self, low: f32, greatest: f32) -> [f32; 2] {
+        self.logits
+            .fold([0.0, 0.0], |above, logit| match logit > low {
+                true => [above[0] + 1.0, above[1] + exp(logit - greatest)],
+                false => above,
+            })
+    }
+}
+
+/// The `count`th of the threads' greatest elements, or a smaller number that is near: `own` is the thread's, and `f32::MIN`
+/// if it has none. `None` if fewer threads have one. All threads of the block call it, and get the same.
+#[inline(always)]
+fn near_greatest(
+    thread: Thread,
+    [own, greatest]: [f32; 2],
+    count: f32,
+    columns: i32,
+    sums: &mut BlockReduce<Sum, Threads<THREADS>>,
+) -> Option<f32> {
+    let has_one = own > f32::MIN;
+    let least = match has_one {
+        true => [own, 1.0],
+        false => [f32::INFINITY, 0.0],
+    };
+    let [mut low, threads] = sums.reduce(thread, least, |a, b| [a[0].min(b[0]), a[1] + b[1]]);
+    if threads < count {
+        return None;
+    }
+    let mut high = greatest;
+    // A constant number of rounds would be as many copies of the code.
+    for _ in 0..BISECTIONS.min(columns) {
+        let middle = 0.5 * low + 0.5 * high;
+        let is_above = [f32::from(u8::from(has_one && own >= middle)), 0.0];
+        let [above, _] = sums.reduce(thread, is_above, |a, b| [a[0] + b[0], 0.0]);
+        match above >= count {
+            true => low = middle,
+            false => high = middle,
+        }
+    }
+    Some(low)
+}
+
 /// Where a thread's share of the threads' sum begins and ends, and the sum. All threads of the block call it.
 ///
 /// # Safety
@@ -261,6 +349,74 @@ fn uniform(seed: u64, counter: u64, row: i32, draw: u32) -> f32 {
     (bits(of_row, draw.into()) >> 40) as f32 * (1.0 / (1 << 24) as f32)
 }
 
+/// Lists the elements of the row that are not below `least`, if there is room for them, and returns how many they are, or
+/// 0. All threads of the block call it.
+///
+/// # Safety
+/// The storage is the block's, and other threads do not use it meanwhile.
+#[inline(always)]
+unsafe fn list<S: SampleShape, T: Float + Default>(
+    part: &Part<T>,
+    tiles: u32,
+    least: f32,
+    drawn: &Drawn,
+) -> i32 {
+    let thread = part.thread;
+    let mut count = 0.0;
+    for tile in 0..tiles {
+        let logits = part.logits::<S>(tile);
+        count = logits.fold(count, |count, it| count + f32::from(u8::from(it >= least)));
+    }
+    // SAFETY: as promised by the caller. A thread writes behind those before it, and the last one ends in the list.
+    unsafe {
+        let [begin, _, all] = shares(thread, count, *drawn.ends);
+        if all > LISTED as f32 {
+            return 0;
+        }
+        let mut at = begin as i64;
+        for tile in 0..tiles {
+            let place = part
+                .logits
+                .local_tile::<S::Tile>((block_idx().x, tile))
+                .partition::<S::Threads>(thread);
+            let logits = part.logits::<S>(tile);
+            each::<<S::Threads as ThreadValue>::Val>(|v| {
+                if logits.get(v) >= least {
+                    drawn.logits.store(at, logits.get(v));
+                    drawn
+                        .columns
+                        .store(at, place.bound().coordinate(v)[1] as u32);
+                    at += 1;
+                }
+            });
+        }
+        sync_threads();
+        all as i32
+    }
+}
+
+/// The thread's part of a list of so many elements.
+///
+/// # Safety
+/// The list is complete.
+#[inline(always)]
+unsafe fn listed(thread: Thread, count: i32, drawn: &Drawn) -> Listed {
+    let places = RowMajor::new([1, count], 0);
+    // SAFETY: as promised by the caller.
+    unsafe {
+        Listed {
+            logits: Tensor::new(*drawn.logits, places)
+                .local_tile::<ListTile>((0u32, 0u32))
+                .partition::<OfList>(thread)
+                .load(f32::NEG_INFINITY),
+            columns: Tensor::new(*drawn.columns, places)
+                .local_tile::<ListTile>((0u32, 0u32))
+                .partition::<OfList>(thread)
+                .load(0),
+        }
+    }
+}
+
 /// Draws an element of each row. A row without a finite logit gets −1.
 ///
 /// # Safety
@@ -273,7 +429,7 @@ unsafe fn sample<S: SampleShape, T: Float + Default>(
     tokens: GlobalMut<i32>,
     args: SampleArgs,
     mut sums: BlockReduce<Sum, Threads<THREADS>>,
-    Drawn { ends, token: drawn }: Drawn,
+    drawn: Drawn,
 ) {
     let space = args.space;
     // SAFETY: the launcher promises the extents.
@@ -301,6 +457,21 @@ unsafe fn sample<S: SampleShape, T: Float + Default>(
     let mut token = u32::MAX;
     // SAFETY: the launcher promises the counters. The storage is this block's, and barriers order its uses.
     unsafe {
+        let least = match args.top_k <= THREADS as i32 && all > 0.0 {
+            true => {
+                let count = args.top_k as f32;
+                near_greatest(thread, [own[0], greatest], count, space.columns, &mut sums)
+            }
+            false => None,
+        };
+        let count = match least {
+            Some(least) => list::<S, T>(&part, tiles, least, &drawn),
+            None => 0,
+        };
+        let list = listed(thread, count, &drawn);
+        if count > 0 {
+            mass = list.above(low, greatest)[1];
+        }
         let counter = counters.load(space.begin(args.counters, row));
         let mut draw = 0;
         loop {
@@ -309,24 +480,30 @@ unsafe fn sample<S: SampleShape, T: Float + Default>(
                 break;
             }
             if first == 0 {
-                drawn.store(0, u32::MAX);
+                drawn.token.store(0, u32::MAX);
             }
-            let [begin, end, total] = shares(thread, mass, *ends);
+            let [begin, end, total] = shares(thread, mass, *drawn.ends);
             // Below the end of the last share.
             let below = f32::from_bits(total.to_bits() - 1);
             let target = (uniform(args.seed, counter, row, draw) * total).min(below);
             if begin <= target && target < end && mass > 0.0 {
-                let found = part.find::<S>(tiles, low, greatest, begin, target);
-                atomic_min(*drawn, 0, found);
+                let found = match count {
+                    0 => part.find::<S>(tiles, low, greatest, begin, target),
+                    _ => list.find(low, greatest, begin, target),
+                };
+                atomic_min(*drawn.token, 0, found);
             }
             sync_threads();
-            token = drawn.load(0);
+            token = drawn.token.load(0);
             if token == u32::MAX {
                 break;
             }
             let begin = space.begin(args.logits, row);
             low = scaled(logits.load(begin + i64::from(token)).to_f32(), args.inverse);
-            let above = part.above::<S>(tiles, low, greatest);
+            let above = match count {
+                0 => part.above::<S>(tiles, low, greatest),
+                _ => list.above(low, greatest),
+            };
             let [count, sum] = sums.reduce(thread, above, |a, b| [a[0] + b[0], a[1] + b[1]]);
             if count < args.top_k as f32 && sum < args.top_p * all {
                 break;

@@ -2,7 +2,8 @@
 
 use cutlet_device::{Float, ThreadIdx, Threads, block_idx};
 use cutlet_layout_core::{
-    Engine, Fragment, L, StaticLayout, Tensor, ThreadValue, Tv, covers_exactly, tile_extent,
+    AccessWidth, Engine, Fragment, L, StaticLayout, Tensor, ThreadValue, Tv, covers_exactly,
+    tile_extent,
 };
 
 use super::Rows;
@@ -48,6 +49,12 @@ shapes! {
     Block4: L!((1, 4096):(1@0, 1@1)), Tv<L!(256:4@1), L!((4, 4):(1@1, 1024@1)), 4>;
     /// A block has a row of any alignment.
     BlockAny: L!((1, 2048):(1@0, 1@1)), Tv<L!(256:1@1), L!(8:256@1)>;
+}
+
+/// The first value of the access that brings value `v`: all of its values exist, or none does.
+#[inline(always)]
+pub const fn of_access<S: Shape>(v: usize) -> usize {
+    v - v % <<S::Threads as ThreadValue>::Width as AccessWidth>::VALUES
 }
 
 /// A thread's values of a tile, as f32.

@@ -8,7 +8,7 @@ use cutlet_device::{
 use cutlet_layout_core::{Divide, Divisor, Tensor};
 use half::{bf16, f16};
 
-use super::{Held, RowStrides, Rows, Shape, Space, THREADS, Team, held};
+use super::{Held, Number, RowStrides, Rows, Shape, Space, THREADS, Team, held, narrowed};
 
 /// Extents and strides of a softmax.
 #[derive(Clone, Copy, Debug, DeviceData)]
@@ -65,7 +65,7 @@ struct Part<T> {
     args: SoftmaxArgs,
 }
 
-impl<T: Float + Default> Part<T> {
+impl<T: Float + Number> Part<T> {
     /// A tile's elements, scaled and masked. Elements that do not exist are −∞.
     #[inline(always)]
     fn logits<S: Shape>(&self, tile: u32) -> Held<S> {
@@ -93,28 +93,31 @@ impl<T: Float + Default> Part<T> {
         })
     }
 
-    /// Writes what becomes of a tile's elements.
+    /// What becomes of a tile's elements.
     #[inline(always)]
-    fn write<S: Shape>(&self, tile: u32, logits: &Held<S>, total: Total) {
-        let results = match self.args.log {
+    fn result<S: Shape>(&self, logits: &Held<S>, total: Total) -> Held<S> {
+        match self.args.log {
             0 => logits.map(|_, it| exp(it - total.greatest) * total.factor),
             _ => logits.map(|_, it| it - total.greatest - total.log),
-        };
+        }
+    }
+
+    /// Writes the results of a tile.
+    #[inline(always)]
+    fn write<S: Shape>(&self, tile: u32, results: &Held<S>) {
         self.y
             .local_tile::<S::Tile>((block_idx().x, tile))
             .partition::<S::Threads>(self.thread)
-            .store_with(|v| T::from_f32(results.get(v)));
+            .store(&narrowed::<T, _>(results));
     }
 }
 
-/// The sum of a tile's elements.
+/// The exponentials of a tile's elements relative to the greatest of them, and their sum.
 #[inline(always)]
-fn sum_of<S: Shape>(logits: &Held<S>) -> Sum {
+fn powers_of<S: Shape>(logits: &Held<S>) -> (Held<S>, Sum) {
     let greatest = logits.fold(f32::MIN, f32::max);
-    [
-        greatest,
-        logits.fold(0.0, |sum, it| sum + exp(it - greatest)),
-    ]
+    let powers = logits.map(|_, it| exp(it - greatest));
+    (powers, [greatest, powers.fold(0.0, |sum, it| sum + it)])
 }
 
 /// What a row's elements are divided by.
@@ -149,7 +152,7 @@ impl Total {
 /// # Safety
 /// The operands must have these extents, unless there is no mask, and be aligned for the accesses of `S`.
 #[inline(always)]
-unsafe fn softmax<S: Shape, T: Float + Default, R: Team<Sum>>(
+unsafe fn softmax<S: Shape, T: Float + Number, R: Team<Sum>>(
     thread: ThreadIdx<Threads<THREADS>>,
     x: Global<T>,
     mask: Global<T>,
@@ -170,21 +173,32 @@ unsafe fn softmax<S: Shape, T: Float + Default, R: Team<Sum>>(
     };
     let tiles = part.x.tiles::<S::Tile>()[1];
     let mut sum = [f32::MIN, 0.0];
+    // Of the first tile: exponentials, which are not computed again, or the logits of which the logarithm is asked for.
     let mut first = Held::<S>::filled(0.0);
+    let mut relative_to = 0.0;
     for tile in 0..tiles {
         let logits = part.logits::<S>(tile);
-        sum = merge(sum, sum_of::<S>(&logits));
+        let (powers, of_tile) = powers_of::<S>(&logits);
         if tile == 0 {
-            first = logits;
+            relative_to = of_tile[0];
+            first = match args.log {
+                0 => powers,
+                _ => logits,
+            };
         }
+        sum = merge(sum, of_tile);
     }
     let total = Total::of(team.reduce(thread, sum, merge));
-    for tile in 0..tiles {
-        let logits = match tile {
-            0 => first,
-            _ => part.logits::<S>(tile),
-        };
-        part.write::<S>(tile, &logits, total);
+    let first = match args.log {
+        0 => {
+            let factor = exp(relative_to - total.greatest) * total.factor;
+            first.map(|_, power| power * factor)
+        }
+        _ => part.result::<S>(&first, total),
+    };
+    part.write::<S>(0, &first);
+    for tile in 1..tiles {
+        part.write::<S>(tile, &part.result::<S>(&part.logits::<S>(tile), total));
     }
 }
 
