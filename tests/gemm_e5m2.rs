@@ -212,7 +212,9 @@ fn infinities_and_nan_are_those_of_the_operands() {
     let rows: Vec<f32> = c.chunks(n).map(|row| row[5]).collect();
     assert_eq!(rows[0], f32::INFINITY);
     assert!(rows[1].is_nan() && rows[2].is_nan(), "{rows:?}");
-    assert_eq!((rows[3], rows[4]), (57344.0 + 127.0, 128.0));
+    assert_eq!(rows[4], 128.0);
+    // The tensor cores keep 14 bits of a k-tile's sum.
+    assert!((57344.0..=57344.0 + 128.0).contains(&rows[3]), "{rows:?}");
 }
 
 #[test]
