@@ -105,6 +105,7 @@ pub struct Attention<'a> {
     log_sum_exp: Option<TensorMut<'a, f32>>,
     packed: Option<Packed<'a>>,
     kernels: Option<AttentionKernels>,
+    deterministic: bool,
     /// What was wrong with an operand.
     operands: Result<()>,
 }
@@ -132,6 +133,7 @@ impl Default for Attention<'_> {
             log_sum_exp: None,
             packed: None,
             kernels: None,
+            deterministic: false,
             operands: Ok(()),
         }
     }
@@ -228,6 +230,15 @@ impl<'a> Attention<'a> {
         Attention { packed, ..self }
     }
 
+    /// Makes the [backward pass](Self::backward) add in one order, so that its results are the same in each run. It takes
+    /// longer then. The forward pass always is the same.
+    pub fn deterministic(self) -> Self {
+        Attention {
+            deterministic: true,
+            ..self
+        }
+    }
+
     /// Uses these kernels instead of those for the device: to compare both.
     ///
     /// ```
@@ -284,7 +295,7 @@ impl<'a> Attention<'a> {
     ///
     /// Products and sums are in f32, and weights and their gradients are rounded to the element type before they are
     /// multiplied. The gradient of the queries is added up in an order that varies from run to run, so that its last
-    /// bits do, too. Those of keys and values do not vary.
+    /// bits do, too, unless it is [`deterministic`](Self::deterministic). Those of keys and values do not vary.
     ///
     /// Sinks need not be given: the logarithms have them. Their own gradient is not computed.
     ///

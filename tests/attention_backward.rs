@@ -514,6 +514,61 @@ fn packed_sequences_of_any_lengths() {
     }
 }
 
+#[test]
+fn turns_give_the_same_bits_in_each_run() {
+    let stream = Device::auto().stream().unwrap();
+    for (features, keys, window) in [
+        (64, 600, None),
+        (128, 600, CAUSAL),
+        (64, 500, Some([150, 20])),
+    ] {
+        let case = Case {
+            queries: 500,
+            keys,
+            heads: 2,
+            features,
+            window,
+            ..PLAIN
+        };
+        let of = Operands::<bf16>::random(&case);
+        let gradient = output_gradients(&of);
+        let (shape, shape_of_keys) = ([1, 500, 2, features], [1, keys, 1, features]);
+        let upload = |of: &[bf16], shape| DeviceTensor::upload(&stream, of, shape).unwrap();
+        let (q, gradient_on_device) = (upload(&of.queries, shape), upload(&gradient, shape));
+        let k = upload(&of.keys, shape_of_keys);
+        let v = upload(&of.values, shape_of_keys);
+        let mut output = poisoned::<bf16>(&stream, shape);
+        let mut sums = DeviceTensor::<f32>::zeroed(&stream, [1, 500, 2]).unwrap();
+        let [before, after] = window.unwrap_or([usize::MAX; 2]);
+        let new = || Attention::new().window(before, after);
+        new()
+            .log_sum_exp(&mut sums)
+            .run(&stream, &q, &k, &v, &mut output)
+            .unwrap();
+        let run = || {
+            let mut dq = poisoned::<bf16>(&stream, shape);
+            let [mut dk, mut dv] = [shape_of_keys; 2].map(|it| poisoned::<bf16>(&stream, it));
+            let gradients = (&mut dq, &mut dk, &mut dv);
+            let results = (&output, &sums);
+            new()
+                .deterministic()
+                .backward(
+                    &stream,
+                    (&q, &k, &v),
+                    results,
+                    &gradient_on_device,
+                    gradients,
+                )
+                .unwrap();
+            [dq, dk, dv].map(|it| it.download(&stream).unwrap())
+        };
+        let first = run();
+        assert!(first == run(), "{case:?}: two runs differ");
+        let expected = Exact::of(&case, &of, &gradient).gradients();
+        compare(&case, [&first[0], &first[1], &first[2]], expected);
+    }
+}
+
 /// What a call answers to queries and keys of these shapes, to a gradient of the output and to gradients of keys.
 fn refusal(
     [queries, keys]: [[usize; 4]; 2],

@@ -9,6 +9,8 @@ use cutlet_kernels::attention::sm90::backward::args::{
     BackwardArgs, QueriesArgs, QueryBlocksArgs, StatisticsArgs, Strides,
 };
 use cutlet_kernels::attention::sm90::backward::instances::Instance;
+use cutlet_kernels::attention::sm90::backward::turns::TurnsArgs;
+use cutlet_kernels::attention::sm90::config::CONSUMERS;
 
 use super::heads::{Extents, Heads, refuse};
 use super::kernels::{AttentionKernels, strides};
@@ -197,6 +199,7 @@ pub(super) fn run<T: AttentionElement>(
         blocks_of_head: rows.div_ceil(instance.queries_of_block),
         window: window(attention.window),
         scale: scale(attention.scale, features)?,
+        deterministic: attention.deterministic,
     };
     call.launch(&mut tensors)
 }
@@ -213,6 +216,7 @@ struct Call<'s, T: 'static> {
     blocks_of_head: usize,
     window: Window,
     scale: f32,
+    deterministic: bool,
 }
 
 impl<T: AttentionElement> Call<'_, T> {
@@ -234,6 +238,12 @@ impl<T: AttentionElement> Call<'_, T> {
         let statistics = stream.scratch::<f32>(2 * all_blocks * instance.queries_of_block)?;
         let mut query_sums = stream.scratch::<f32>(all_blocks * instance.sums_of_block)?;
         stream.fill_bytes(query_sums.view_mut(), 0)?;
+        let turns = match self.deterministic {
+            true => all_blocks * CONSUMERS,
+            false => 0,
+        };
+        let mut next = stream.scratch::<u32>(turns)?;
+        stream.fill_bytes(next.view_mut(), 0)?;
         let args = StatisticsArgs {
             log_sum_exp: pointer(tensors.log_sum_exp.view),
             log_sum_exp_strides: heads.log_sum_exp,
@@ -254,6 +264,11 @@ impl<T: AttentionElement> Call<'_, T> {
         let tiles = self.tiles();
         let args = BackwardArgs {
             query_sums: pointer_mut(query_sums.view().address()),
+            turns: TurnsArgs {
+                next: pointer_mut(next.view().address()),
+                are_taken: self.deterministic.into(),
+                unused: 0,
+            },
             keys: strides(&heads.of_keys),
             values: strides(&heads.of_values),
             sequences: self.sequences,
@@ -278,7 +293,8 @@ impl<T: AttentionElement> Call<'_, T> {
         );
         let function = device.load(&PTX, instance.keys)?;
         let grid = (tiles.of_head * tiles.all_heads).min(device.multiprocessors());
-        // SAFETY: as above. What is written overlaps nothing else. Rows of packed sequences that are none of the
+        // SAFETY: as above. What is written overlaps nothing else. A multiprocessor has room for a block, so that blocks
+        // that wait for each other's turns run at the same time. Rows of packed sequences that are none of the
         // tensors' are neither loaded by TMA nor stored, as `packed` says of them.
         unsafe { stream.launch(&function, grid, operands)? };
 

@@ -203,10 +203,12 @@ impl Findings {
             .flat_map(|(entry, loops)| loops.iter().map(move |hot| (entry, hot)))
         {
             println!("{entry:<32} {:>18} {:>6}", hot.instructions, hot.wgmma);
-            self.faults
-                .extend(hot.misplaced.iter().map(|(line, misplaced)| {
-                    format!("{entry}: `{misplaced}` in the loop with wgmma, {listing}:{line}")
-                }));
+            if !WAITING.contains(&entry.as_str()) {
+                self.faults
+                    .extend(hot.misplaced.iter().map(|(line, misplaced)| {
+                        format!("{entry}: `{misplaced}` in the loop with wgmma, {listing}:{line}")
+                    }));
+            }
             self.hot_loops += 1;
         }
         Ok(())
@@ -268,6 +270,15 @@ const SPILLING: &[(&str, u32)] = &[
     ("attention_mma_f16_256_modified", 64),
     ("sample_f32", 16),
     ("tf32x3_256x96x32_coop", 8),
+];
+
+/// Kernels whose loop with `wgmma` waits for other blocks, if results must not vary: its memory barriers and yields are
+/// theirs, and nothing runs them otherwise.
+const WAITING: &[&str] = &[
+    "attention_backward_bf16_128",
+    "attention_backward_bf16_64",
+    "attention_backward_f16_128",
+    "attention_backward_f16_64",
 ];
 
 /// Whether an entry's stack is one that it may have.

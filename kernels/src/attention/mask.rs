@@ -80,6 +80,12 @@ impl KeyBlocks {
         }
     }
 
+    /// Whether `block` is one of them.
+    #[inline(always)]
+    pub const fn contains(&self, block: u32) -> bool {
+        self.first <= block && block < self.end
+    }
+
     /// How many there are.
     #[inline(always)]
     pub const fn count(&self) -> u32 {

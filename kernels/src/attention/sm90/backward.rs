@@ -13,6 +13,7 @@
 //! |---|---|
 //! | `D`, beside the logarithms of the sums | [`statistics`] |
 //! | dK, dV, and what each block of keys adds to dQ: roles, products, store | [`kernel`] |
+//! | the order of additions to dQ, if results must not vary | [`turns`] |
 //! | dQ in the element type | [`queries`] |
 //!
 //! [`config`] says what the kernels' types say, [`args`] what a launch passes, and [`instances`] are the kernels of the
@@ -25,3 +26,4 @@ pub mod kernel;
 mod mainloop;
 pub mod queries;
 pub mod statistics;
+pub mod turns;

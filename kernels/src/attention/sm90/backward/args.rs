@@ -5,6 +5,7 @@ use core::ops::Range;
 use cutlet_device::{BlockCoord, DeviceData, Global, GlobalMut};
 use cutlet_layout_core::{Divide, L, tile_origin};
 
+use super::turns::TurnsArgs;
 use crate::attention::args::{SequencesArgs, TilesArgs, Window};
 use crate::attention::scheduler::{Sequence, WorkTile};
 
@@ -87,6 +88,8 @@ pub struct StatisticsArgs {
 pub struct BackwardArgs {
     /// The sums of dQ, in f32: for each block of queries, the accumulators of the consumers' threads.
     pub query_sums: GlobalMut<f32>,
+    /// The turns at these.
+    pub turns: TurnsArgs,
     /// The strides of dK.
     pub keys: Strides,
     /// The strides of dV.

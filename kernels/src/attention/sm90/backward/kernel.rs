@@ -21,7 +21,8 @@ use super::args::{BackwardArgs, KeyTile, Strides};
 use super::config::{
     Config, KEYS, PART, RingOfNumbers, Stages, Storage, SumsOfBlock, Tile, part_of,
 };
-use super::mainloop::{Gradients, KeysOfConsumer, Mainloop, OfKeys, consumer_idx};
+use super::mainloop::{Gradients, KeysOfConsumer, Mainloop, OfKeys, Step, consumer_idx};
+use super::turns::Turns;
 use crate::attention::mask::{KeyBlocks, ScorePlaces};
 use crate::attention::sm90::config::{CONSUMERS, ROWS};
 use crate::attention::sm90::rows::store_rows;
@@ -34,7 +35,8 @@ type Maps<'a> = [&'a TensorMap; 5];
 /// # Safety
 /// The kernel must have the threads of `C`. The first four maps must describe the tensors as (feature, row, head,
 /// sequence), and the last one the statistics, with the boxes of `C`. `of_keys` and `of_values` must be the memory that
-/// `args` describes, which must have the rows of all sequences. There must be sums of dQ for all blocks of queries.
+/// `args` describes, which must have the rows of all sequences. There must be sums of dQ for all blocks of queries, and
+/// counters of turns if these are taken. Then blocks of the grid that wait for each other must run at the same time.
 #[inline(always)]
 #[allow(clippy::too_many_arguments, reason = "the kernel's maps and arguments")]
 pub unsafe fn backward<C: Config>(
@@ -112,6 +114,17 @@ fn query_blocks<C: Config>(args: &BackwardArgs, tile: &KeyTile) -> KeyBlocks {
     blocks.before(args.blocks.of_head)
 }
 
+/// How many of the blocks need a mask. They come last: if tiles wait for their turns, others would begin with a block that
+/// the tile before ends with. A tile that the sequence does not fill is masked throughout, as the keys beyond are another
+/// sequence's.
+#[inline(always)]
+fn count_masked(tile: &KeyTile, blocks: &KeyBlocks) -> u32 {
+    match first_key(tile) + KEYS as i32 > tile.sequence.keys {
+        true => blocks.count(),
+        false => blocks.count_masked(),
+    }
+}
+
 /// The producer: loads the tiles of keys and values, and the blocks of queries.
 struct Loader<'a, C: Config> {
     maps: Maps<'a>,
@@ -134,6 +147,7 @@ impl<C: Config> Loader<'_, C> {
                 continue;
             }
             let blocks = query_blocks::<C>(self.args, &tile);
+            let masked = count_masked(&tile, &blocks);
             let at = [
                 tile.sequence.first_key + first_key(&tile),
                 0,
@@ -161,6 +175,10 @@ impl<C: Config> Loader<'_, C> {
                 }
                 for head in self.args.heads_of(&tile) {
                     for nth in 0..blocks.count() {
+                        let nth = match nth + masked < blocks.count() {
+                            true => nth + masked,
+                            false => nth + masked - blocks.count(),
+                        };
                         self.load_queries(&mut stages, &tile, head, blocks.block(nth));
                     }
                 }
@@ -295,30 +313,31 @@ unsafe fn attend<C: Config>(
     let first = first_key(tile) + consumer_idx().own(ROWS, 0) as i32;
     let keys = KeysOfConsumer::new(first, transposed, window, args.scale, places);
     let blocks = query_blocks::<C>(args, tile);
-    // A tile that the sequence does not fill is masked throughout: the keys beyond are another sequence's.
-    let masked = match first_key(tile) + KEYS as i32 > tile.sequence.keys {
-        true => blocks.count(),
-        false => blocks.count_masked(),
+    let before = KeyTile {
+        of_keys: tile.of_keys.saturating_sub(1),
+        ..*tile
     };
+    let turns = Turns::of(args.turns, tile, query_blocks::<C>(args, &before));
+    let masked = count_masked(tile, &blocks);
     let mut gradients = Gradients::<C>::new();
     for head in args.heads_of(tile) {
         let first = args.blocks.first(tile.nth, head);
-        let step = |block: u32| {
+        let step = |nth: u32| {
+            let block = blocks.block(nth);
             let sums = i64::from(first + block) * (CONSUMERS * SumsOfBlock::SIZE) as i64;
-            (
-                (block * C::QUERIES as u32) as i32,
-                args.query_sums.offset(sums),
-            )
+            Step {
+                first_query: (block * C::QUERIES as u32) as i32,
+                query_sums: args.query_sums.offset(sums),
+                turn: turns.at(block, first + block),
+            }
         };
         // SAFETY: as promised by the caller.
         unsafe {
-            for nth in 0..masked {
-                let (query, sums) = step(blocks.block(nth));
-                mainloop.step::<true>(&mut gradients, &keys, query, sums);
-            }
             for nth in masked..blocks.count() {
-                let (query, sums) = step(blocks.block(nth));
-                mainloop.step::<false>(&mut gradients, &keys, query, sums);
+                mainloop.step::<false>(&mut gradients, &keys, step(nth));
+            }
+            for nth in 0..masked {
+                mainloop.step::<true>(&mut gradients, &keys, step(nth));
             }
         }
     }

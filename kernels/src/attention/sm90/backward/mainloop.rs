@@ -19,6 +19,7 @@ use cutlet_layout_core::{
 use super::config::{
     Columns, Config, PART, Stages, Storage, SumsOfBlock, SumsOfThread, Tile, part_of,
 };
+use super::turns::Turn;
 use crate::attention::args::Window;
 use crate::attention::mask::{ScorePlaces, VisibleKeys, mask};
 use crate::attention::scheduler::Sequence;
@@ -92,6 +93,17 @@ impl<C: Config> Gradients<C> {
     }
 }
 
+/// A block of queries that see the keys.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// The block's first query.
+    pub first_query: i32,
+    /// The sums of its dQ.
+    pub query_sums: GlobalMut<f32>,
+    /// When the tile may add to them.
+    pub turn: Turn,
+}
+
 /// A part of a block of queries.
 #[derive(Clone, Copy, Debug)]
 struct Part {
@@ -126,27 +138,27 @@ impl<C: Config> Mainloop<C> {
         }
     }
 
-    /// Adds what a block of queries adds to dK and dV, and to this consumer's part of the block's dQ, whose sums are at
-    /// `query_sums`. `first_query` is the block's first query.
+    /// Adds what a block of queries adds to dK and dV, and to this consumer's part of the block's dQ.
     ///
     /// # Safety
-    /// The sums must be there.
+    /// The sums must be there, and as [`Turn::wait`].
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
     pub unsafe fn step<const MASKED: bool>(
         &mut self,
         sums: &mut Gradients<C>,
         keys: &KeysOfConsumer,
-        first_query: i32,
-        query_sums: GlobalMut<f32>,
+        step: Step,
     ) {
         let consumer = consumer_idx();
+        // SAFETY: as promised by the caller.
+        unsafe { step.turn.wait(consumer, self.thread) };
         let full = self.full.wait();
         let part = |nth: usize| Part {
             stage: full.stage(),
             nth,
             consumer,
-            first_query: first_query + (nth * PART) as i32,
+            first_query: step.first_query + (nth * PART) as i32,
         };
         for nth in 1..C::PARTS {
             let part = part(nth - 1);
@@ -165,10 +177,12 @@ impl<C: Config> Mainloop<C> {
         // The tensor cores compute dK while the threads add to dQ.
         let of_queries = of_queries.wait_but::<1>();
         // SAFETY: as promised by the caller.
-        unsafe { add_to_sums(query_sums, part.consumer, self.thread, &of_queries) };
+        unsafe { add_to_sums(step.query_sums, consumer, self.thread, &of_queries) };
         warpgroup_wait::<0>();
         drop(registers);
         self.full.release(full, self.thread);
+        // SAFETY: as promised by the caller.
+        unsafe { step.turn.pass(consumer, self.thread) };
     }
 
     /// Issues what a part of a block of queries adds to dV, and writes its dS to shared memory.
