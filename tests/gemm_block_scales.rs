@@ -6,7 +6,8 @@ use crate::convert::Convert;
 use crate::host_matrix::HostMatrix;
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
-    Activation, Device, Element, F8E4M3, Gemm, Matrix, MatrixMut, Order, Stream, bf16, f16,
+    Activation, Device, DeviceTensor, Element, F8E4M3, Gemm, Matrix, MatrixMut, Order, Stream,
+    bf16, f16, layout,
 };
 
 /// The kernels.
@@ -100,15 +101,19 @@ where
             Some(Activation::Relu) => sum.max(0.0),
             _ => sum,
         };
-        // What the instruction drops of a k-tile's sum, roundings that grow as √k, and the rounding of C.
-        let root = f64::from(alpha).abs() * squares.sqrt();
-        let most = (1e-6 * (k as f64).sqrt() + 1e-3) * root + expected.abs() / 250.0;
+        let most = tolerance(k, f64::from(alpha).abs() * squares.sqrt(), expected);
         let error = (found.at(i, j) - expected).abs();
         assert!(
             error <= most,
             "C[{i}, {j}] of {case:?} by {kernel:?}: {error} > {most}"
         );
     }
+}
+
+/// What the instruction drops of a k-tile's sum, roundings that grow as √k, and the rounding of C. `root` is that of the
+/// sum of the squares of products.
+fn tolerance(k: usize, root: f64, expected: f64) -> f64 {
+    (1e-6 * (k as f64).sqrt() + 1e-3) * root + expected.abs() / 250.0
 }
 
 /// Whether the device has a kernel: not all have a body for the CPU.
@@ -215,4 +220,131 @@ fn scales_of_other_extents_are_refused() {
     );
     let error = refused(ColMajor, 64, 2);
     assert!(error.contains("C is column-major"), "{error}");
+}
+
+/// Groups of rows.
+#[derive(Clone, Copy, Debug)]
+struct Groups<'a> {
+    /// The rows of each.
+    sizes: &'a [usize],
+    /// The rows of A, of all groups together or of each.
+    rows: usize,
+    /// Whether all lie in one A.
+    in_one: bool,
+    extents: [usize; 2],
+}
+
+/// Multiplies groups of rows by the kernel of this name, and compares each entry of C. Rows in no group stay.
+fn check_groups(stream: &Stream, groups: Groups<'_>, kernel: Option<&str>) {
+    let Groups {
+        sizes,
+        rows,
+        in_one,
+        extents: [n, k],
+    } = groups;
+    const OLD: f64 = 7.0;
+    let count = sizes.len();
+    let matrices = if in_one { 1 } else { count };
+    let (k_blocks, n_blocks) = (k.div_ceil(128), n.div_ceil(128));
+    let mut random = fastrand::Rng::with_seed((n + k) as u64);
+    let all = rows * matrices;
+    let a = HostMatrix::<F8E4M3>::new([all, k], RowMajor, || random.f64() * 4.0 - 2.0);
+    let b = HostMatrix::<F8E4M3>::new([k, n * count], ColMajor, || random.f64() * 4.0 - 2.0);
+    let of_a: Vec<f32> = (0..all * k_blocks).map(|_| random.f32() + 0.5).collect();
+    let of_b: Vec<f32> = (0..k_blocks * n_blocks * count)
+        .map(|_| random.f32() + 0.5)
+        .collect();
+    let (mut ends, mut end) = (Vec::new(), 0);
+    for &size in sizes {
+        end += size as i32;
+        ends.push(end);
+    }
+    let counts: Vec<i32> = sizes.iter().map(|&size| size as i32).collect();
+    let on_sizes = stream.upload(if in_one { &ends } else { &counts }).unwrap();
+
+    let upload = |elements: &[f32], layout| DeviceTensor::upload(stream, elements, layout).unwrap();
+    let on_a = DeviceTensor::upload(
+        stream,
+        &a.elements,
+        layout!((dyn rows, dyn k, dyn matrices):(dyn k, 1, dyn (rows * k))),
+    )
+    .unwrap();
+    let on_b = DeviceTensor::upload(
+        stream,
+        &b.elements,
+        layout!((dyn k, dyn n, dyn count):(1, dyn k, dyn (k * n))),
+    )
+    .unwrap();
+    let on_of_a = upload(
+        &of_a,
+        layout!((dyn rows, dyn k_blocks, dyn matrices):(1, dyn rows, dyn (rows * k_blocks))),
+    );
+    let on_of_b = upload(
+        &of_b,
+        layout!((dyn k_blocks, dyn n_blocks, dyn count):(1, dyn k_blocks, dyn (k_blocks * n_blocks))),
+    );
+    let mut on_c = DeviceTensor::upload(
+        stream,
+        &vec![bf16::from_f64(OLD); all * n],
+        layout!((dyn rows, dyn n, dyn matrices):(dyn n, 1, dyn (rows * n))),
+    )
+    .unwrap();
+    let gemm = Gemm::new(&on_a, &on_b, &mut on_c);
+    let gemm = by_kernel(kernel, gemm).block_scales(&on_of_a, &on_of_b);
+    let mut gemm = match in_one {
+        true => gemm.group_ends(&on_sizes),
+        false => gemm.group_rows(&on_sizes),
+    };
+    gemm.run(stream).unwrap();
+    let c = on_c.download(stream).unwrap();
+    let group_of = |row: usize| match in_one {
+        true => ends.iter().position(|&end| (row as i32) < end),
+        false => (row % rows < sizes[row / rows]).then_some(row / rows),
+    };
+    for (row, j) in (0..all).flat_map(|row| (0..n).map(move |j| (row, j))) {
+        let found = c[row * n + j].to_f64();
+        let Some(group) = group_of(row) else {
+            assert_eq!(found, OLD, "C[{row}, {j}] of {groups:?} is in no group");
+            continue;
+        };
+        let products = (0..k).map(|l| {
+            let first = row / rows * rows * k_blocks;
+            let scale_a = of_a[first + l / 128 * rows + row % rows];
+            let scale_b = of_b[(group * n_blocks + j / 128) * k_blocks + l / 128];
+            a.at(row, l) * b.at(l, group * n + j) * f64::from(scale_a * scale_b)
+        });
+        let (sum, squares) = products.fold((0.0, 0.0), |(sum, squares), product| {
+            (sum + product, squares + product * product)
+        });
+        let (error, most) = ((found - sum).abs(), tolerance(k, squares.sqrt(), sum));
+        assert!(
+            error <= most,
+            "C[{row}, {j}] of {groups:?} by {kernel:?}: {error} > {most}"
+        );
+    }
+}
+
+#[test]
+fn groups_of_rows_have_scales_of_blocks() {
+    let stream = Device::auto().stream().unwrap();
+    let is_gpu = stream.device().compute_capability().is_some();
+    let mut kernels = vec![None, Some("e4m3_grouped_128x128x128_1x1_coop_blocks")];
+    if is_gpu {
+        kernels.push(Some("e4m3_grouped_64x128x128_1x1_ws_blocks"));
+    }
+    for kernel in kernels {
+        for (sizes, rows, in_one, extents) in [
+            (&[130, 0, 70, 1][..], 210, true, [264, 400]),
+            (&[3, 61], 64, true, [128, 128]),
+            (&[5, 132, 0], 132, false, [136, 272]),
+        ] {
+            let groups = Groups {
+                sizes,
+                rows,
+                in_one,
+                extents,
+            };
+            check_groups(&stream, groups, kernel);
+        }
+    }
 }

@@ -444,6 +444,11 @@ impl<'a, D: DeviceData> Gemm<'a, F8E4M3, D> {
     /// Nothing is copied if `of_a` is column-major at multiples of 16 bytes, and `of_b` column-major. C is row-major.
     /// The products of a block are added by tensor cores, and scaled and added in f32.
     ///
+    /// In groups of rows, each B has scales of its own: `of_b` is (k/128, n/128, groups). With
+    /// [`group_rows`](Self::group_rows), `of_a` is (m, k/128, groups). C is then of `bf16`, and nothing is copied but scales
+    /// of the one A of [`group_ends`](Self::group_ends): A and B are K-major at multiples of 16 bytes, and other scales
+    /// are column-major, those of A at multiples of 16 bytes.
+    ///
     /// ```
     /// use cutlet::{Device, DeviceTensor, F8E4M3, Gemm, bf16};
     ///
@@ -468,8 +473,8 @@ impl<'a, D: DeviceData> Gemm<'a, F8E4M3, D> {
     ) -> Self {
         let both = || {
             Ok(BlockScales {
-                a: matrix(of_a, "A's scales")?,
-                b: matrix(of_b, "B's scales")?,
+                a: batch(of_a, "A's scales")?,
+                b: batch(of_b, "B's scales")?,
             })
         };
         match both() {

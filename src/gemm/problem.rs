@@ -85,7 +85,12 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             disjoint("gemm", "the sizes of groups", addresses(&sizes), c.clone())?;
         }
         let extents = [m, of_c.first.columns(), a.first.columns()];
-        scales.check(stream, extents, c.clone())?;
+        let counts = match groups.sizes {
+            Sizes::None => [1, 1],
+            Sizes::Ends(_) => [1, groups.count()],
+            Sizes::Counts(_) => [groups.count(); 2],
+        };
+        scales.check(stream, extents, counts, c.clone())?;
         in_stream("gemm", stream, "A", a.first.view)?;
         in_stream("gemm", stream, "B", b.first.view)?;
         in_stream("gemm", stream, "C", of_c.first.view.view())?;
@@ -238,7 +243,8 @@ fn check_rows<T: Operand, D: DeviceData>(gemm: &Gemm<'_, T, D>, rows: &Rows<'_>)
     }
 }
 
-/// Refuses scales of anything but one product, and scales of blocks with a column-major C.
+/// Refuses scales of anything but one product or groups of rows with scales of blocks, and scales of blocks with a
+/// column-major C.
 fn check_scaled<T: Operand, D: DeviceData>(
     gemm: &Gemm<'_, T, D>,
     rows: &Rows<'_>,
@@ -247,11 +253,12 @@ fn check_scaled<T: Operand, D: DeviceData>(
     if gemm.scales.kind() == ScalesKind::None {
         return Ok(());
     }
-    let is_one = groups.are_one() && gemm.outer_k.count == 1 && rows.are_own();
-    if !is_one || gemm.epilogue.gate.is_some() {
+    let has_groups = groups.have_sizes() && gemm.scales.are_of_blocks();
+    let is_plain = gemm.outer_k.count == 1 && rows.are_own() && gemm.epilogue.gate.is_none();
+    if !is_plain || !(groups.are_one() || has_groups) {
         return Err(Error::Arithmetic {
             asked: "scales in a batch, in groups, with rows of a table or with gates".to_string(),
-            found: "they are of one product; multiply the products one by one",
+            found: "they are of one product, or of blocks in groups of rows; multiply the products one by one",
         });
     }
     match operands_of(gemm)?.c.first.order() {

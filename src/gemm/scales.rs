@@ -11,6 +11,10 @@ use crate::Result;
 
 /// The scales that A and B have.
 #[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a problem has one, for the time of a call"
+)]
 pub enum Scales<'a> {
     /// None.
     None,
@@ -56,13 +60,19 @@ impl Scales<'_> {
         }
     }
 
-    /// Refuses scales of other extents than those of a product, in memory of C's addresses, or that work in the stream
-    /// may not use.
-    pub fn check(&self, stream: &Stream, extents: [usize; 3], c: Range<u64>) -> Result<()> {
+    /// Refuses scales of other extents than those of a product, or not of so many As and Bs, in memory of C's addresses,
+    /// or that work in the stream may not use.
+    pub fn check(
+        &self,
+        stream: &Stream,
+        extents: [usize; 3],
+        counts: [usize; 2],
+        c: Range<u64>,
+    ) -> Result<()> {
         let [m, n, _] = extents;
         match self {
             Scales::None => Ok(()),
-            Scales::Blocks(scales) => scales.check(stream, extents, c),
+            Scales::Blocks(scales) => scales.check(stream, extents, counts, c),
             Scales::Outer(scales) => scales.check(stream, [m, n], c),
         }
     }

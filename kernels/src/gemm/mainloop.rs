@@ -11,6 +11,8 @@ pub struct MainloopTile {
     pub k_tiles: KTiles,
     /// The number of its k-tiles, at least one.
     pub count: u32,
+    /// The first row in A's map of the group that it is of, and which B of a batch it multiplies, along the inner mode.
+    pub group: (i32, i32),
 }
 
 /// A mainloop, for a consumer warpgroup of a block.

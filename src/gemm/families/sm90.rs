@@ -6,6 +6,7 @@
 //! go to scratch memory, and the fixup or a second kernel adds them.
 
 mod block_scaled;
+mod block_scaled_groups;
 mod e5m2;
 mod epilogue_plan;
 mod fixup;

@@ -1,6 +1,7 @@
 //! Kernels for 8-bit floats (e4m3) with [`BlockScales`](super::BlockScales). C is of bf16.
 //!
-//! Names are as those of [other kernels for e4m3](super::k_major_instances), with `blocks` at the end.
+//! Names are as those of [other kernels for e4m3](super::k_major_instances), with `blocks` at the end. As those of
+//! [other kernels for groups](super::grouped_instances), they have `grouped` behind the type.
 
 // As in `instances`.
 #![cfg_attr(
@@ -17,7 +18,10 @@ use half::bf16;
 #[cfg(not(target_arch = "nvptx64"))]
 use super::instance::BlockScaledInstance;
 use super::instances::cpu_body;
-use super::{BlockScaled, Config, ScalesOfB, Sm90, Storage, ToMatrix, gemm_with_block_scales};
+use super::{
+    BlockScaled, Config, Groups, OneProduct, ScalesOfB, Sm90, Storage, ToMatrix,
+    gemm_with_block_scales,
+};
 use crate::gemm::args::Args;
 use crate::gemm::config::{
     Cluster, ClusterShape, Cooperative, EpilogueTile, Stages, Tile, epilogue_n,
@@ -25,7 +29,9 @@ use crate::gemm::config::{
 use crate::gemm::epilogue::Scale;
 
 macro_rules! instances {
-    ($($name:ident = $m:literal, $n:literal, $stages:ty, $cluster:ty, $consumers:ty $(, $cpu:ident)?;)+) => {
+    ($(#[$list_doc:meta])* $list:ident of $products:ty, $before:literal rows before:
+        $($name:ident = $m:literal, $n:literal, $stages:ty, $cluster:ty, $consumers:ty $(, $cpu:ident)?;)+
+    ) => {
         $(
             #[doc = concat!("A tile of ", $m, "×", $n, ", `", stringify!($cluster), "`, `", stringify!($consumers), "`.")]
             #[cfg(feature = "hopper")]
@@ -33,7 +39,7 @@ macro_rules! instances {
                 use super::*;
 
                 /// The configuration.
-                pub type Kernel = Sm90<BlockScaled<F8E4M3, bf16>, K, K, K, Tile<$m, $n, 128>, $stages, $cluster,
+                pub type Kernel = Sm90<BlockScaled<F8E4M3, bf16, $before>, K, K, K, Tile<$m, $n, 128>, $stages, $cluster,
                     $consumers, EpilogueTile<{ epilogue_n::<bf16>($n) }>>;
 
                 instantiate! {
@@ -51,20 +57,29 @@ macro_rules! instances {
                         args: Args,
                         epilogue: Scale,
                         #[shared] storage: Storage<Kernel>,
-                    ) = gemm_with_block_scales::<Kernel, ToMatrix<Scale>>;
+                    ) = gemm_with_block_scales::<Kernel, $products, ToMatrix<Scale>, $before>;
                 }
             }
         )+
 
-        /// Kernels for e4m3 with scales of blocks.
+        $(#[$list_doc])*
         #[cfg(not(target_arch = "nvptx64"))]
-        pub static E4M3_BLOCKS: &[BlockScaledInstance] =
-            &[$(#[cfg(feature = "hopper")] BlockScaledInstance::new::<$name::Kernel>(&$name::$name),)+];
+        pub static $list: &[BlockScaledInstance] =
+            &[$(#[cfg(feature = "hopper")] BlockScaledInstance::new::<$name::Kernel, $before>(&$name::$name),)+];
     };
 }
 instances! {
+    /// Kernels for e4m3 with scales of blocks.
+    E4M3_BLOCKS of OneProduct, 0 rows before:
     e4m3_256x128x128_2x1_coop_blocks = 256, 128, Stages<4>, Cluster<2, 1>, Cooperative<2, 2>, cpu_both;
     e4m3_128x128x128_2x1_coop_blocks = 128, 128, Stages<5>, Cluster<2, 1>, Cooperative<2>;
     e4m3_64x128x128_1x1_ws_blocks = 64, 128, Stages<8>, Cluster<1, 1>, Cooperative<1>, cpu_both;
     e4m3_64x64x128_1x1_ws_blocks = 64, 64, Stages<12>, Cluster<1, 1>, Cooperative<1>;
+}
+
+instances! {
+    /// Kernels for groups of rows of e4m3 with scales of blocks.
+    E4M3_GROUPED_BLOCKS of Groups, 4 rows before:
+    e4m3_grouped_128x128x128_1x1_coop_blocks = 128, 128, Stages<5>, Cluster<1, 1>, Cooperative<2>, cpu_both;
+    e4m3_grouped_64x128x128_1x1_ws_blocks = 64, 128, Stages<8>, Cluster<1, 1>, Cooperative<1>;
 }

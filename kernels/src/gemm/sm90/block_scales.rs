@@ -14,25 +14,30 @@ use super::mainloop::{WgmmaMainloop, m_atom};
 use super::promotion::{Factors, PromotingMainloop};
 use super::scaling::{ScaleRing, Scaling};
 use crate::gemm::config::{StageCount, TileShape};
+use crate::gemm::mainloop::MainloopTile;
+use crate::gemm::scheduler::GroupOrigin;
 
 /// The columns of B, and its k, that have a scale together.
 const BLOCK: usize = 128;
 
 /// Scales of 1×128 elements of A, and of 128×128 elements of B. K-tiles have a k of 128.
+///
+/// Boxes of A's scales begin at multiples of 16 bytes, and tiles of groups at any row. There, `BEFORE` is 4, and a box has
+/// so many rows more: less than these come before the tile's.
 #[derive(Clone, Copy, Debug)]
-pub struct BlockScales;
+pub struct BlockScales<const BEFORE: usize = 0>;
 
 /// The scales of a launch.
 #[derive(Clone, Copy, Debug)]
 pub struct BlockScaleOperands<'a> {
     /// The map of A's scales, as a matrix of a row for each k-tile and a column for each row of A, with the box
-    /// [`box_scales`].
+    /// [`box_scales`]. Of groups, it has such a matrix for each A.
     pub map_a: &'a TensorMap,
     /// B's scales.
     pub b: ScalesOfB,
 }
 
-/// The scales of B: a row of them for each 128 columns of B, which has one for each k-tile.
+/// The scales of B, or of each B of a batch: a row of them for each 128 columns of B, which has one for each k-tile.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
 pub struct ScalesOfB {
@@ -40,34 +45,43 @@ pub struct ScalesOfB {
     pub first: Global<f32>,
     /// Elements from one row to the next.
     pub ld: i64,
+    /// Elements from the scales of one B to those of the next.
+    pub stride: i64,
 }
 
 /// The box of the map of A's scales: those of a tile's rows.
-pub const fn box_scales<C: Config<Scaling = BlockScales>>() -> TmaBox {
+pub const fn box_scales<C, const BEFORE: usize>() -> TmaBox
+where
+    C: Config<Scaling = BlockScales<BEFORE>>,
+{
     TmaBox {
-        extent: [C::Tile::M as u32, 1],
+        extent: [(C::Tile::M + BEFORE) as u32, 1],
         swizzle_bytes: 16,
     }
 }
 
-/// A tile's rows, in order.
+/// A tile's rows, in order. If a box has more rows, there is room for twice as many, so that a stage's address takes a
+/// shift.
 #[derive(Clone, Copy)]
-pub struct RowsOf<T>(PhantomData<T>);
+pub struct RowsOf<T, const BEFORE: usize>(PhantomData<T>);
 
-impl<T: TileShape> StaticLayout for RowsOf<T> {
-    const LAYOUT: Layout = Layout::static_mode(T::M as i64, 1);
+impl<T: TileShape, const BEFORE: usize> StaticLayout for RowsOf<T, BEFORE> {
+    const LAYOUT: Layout = match BEFORE {
+        0 => Layout::static_mode(T::M as i64, 1),
+        _ => Layout::static_mode(2 * T::M as i64, 1),
+    };
 }
 
-impl Scaling for BlockScales {
+impl<const BEFORE: usize> Scaling for BlockScales<BEFORE> {
     type Sum = f32;
     type Acc = f32;
     type Operands<'a> = BlockScaleOperands<'a>;
-    type Ring<S: StageCount, T: TileShape> = VectorRing<f32, RowsOf<T>, S>;
-    type Mainloop<C: Config<Scaling = Self>> = PromotingMainloop<C, ScaleFactors<C>>;
+    type Ring<S: StageCount, T: TileShape> = VectorRing<f32, RowsOf<T, BEFORE>, S>;
+    type Mainloop<C: Config<Scaling = Self>> = PromotingMainloop<C, ScaleFactors<C, BEFORE>>;
 
     #[inline(always)]
     fn bytes<T: TileShape>() -> u32 {
-        (T::M * size_of::<f32>()) as u32
+        ((T::M + BEFORE) * size_of::<f32>()) as u32
     }
 
     #[inline(always)]
@@ -78,12 +92,24 @@ impl Scaling for BlockScales {
         filling: &Filling,
         row: u32,
         k_tile: u32,
+        group: Option<GroupOrigin>,
     ) {
         let [row, _] = tile_origin::<C::UnitA>((row, 0u32));
         let (to, barrier) = (ring.stage(filling.stage()), filling.barrier());
-        let from = [row, k_tile as i32];
+        let (map, options) = (operands.map_a, LoadOptions::DEFAULT);
         // SAFETY: as promised by the caller.
-        unsafe { tma_load(operands.map_a, from, to, barrier, LoadOptions::DEFAULT) };
+        unsafe {
+            match group {
+                None => tma_load(map, [row, k_tile as i32], to, barrier, options),
+                Some(group) => {
+                    let [inner, _] = group.nth[0];
+                    let unit = const { unit(BEFORE) };
+                    let row = (row + group.first_row) / unit * unit;
+                    let from = [row, k_tile as i32, inner];
+                    tma_load(map, from, to, barrier, options);
+                }
+            }
+        }
     }
 
     #[inline(always)]
@@ -93,7 +119,7 @@ impl Scaling for BlockScales {
         operands: BlockScaleOperands<'_>,
         pipeline: Pipeline<C::Stages, C::Cluster>,
         (consumer, thread): (WarpgroupIdx, WarpgroupThread),
-    ) -> PromotingMainloop<C, ScaleFactors<C>> {
+    ) -> PromotingMainloop<C, ScaleFactors<C, BEFORE>> {
         const {
             assert!(
                 C::Tile::K == BLOCK && BLOCK.is_multiple_of(C::Tile::N),
@@ -109,8 +135,16 @@ impl Scaling for BlockScales {
     }
 }
 
+/// The rows that boxes begin at multiples of.
+const fn unit(before: usize) -> i32 {
+    match before {
+        0 => 1,
+        rows => rows as i32,
+    }
+}
+
 /// The scales of a k-tile as factors of its products.
-pub struct ScaleFactors<C: Config<Scaling = BlockScales>> {
+pub struct ScaleFactors<C: Config<Scaling = BlockScales<BEFORE>>, const BEFORE: usize> {
     scales: ScaleRing<C>,
     of_b: ScalesOfB,
 }
@@ -120,20 +154,28 @@ type AtomScales = L!((64, 1):(1, 0));
 /// Which of them a thread reads: those of the two rows whose accumulators it has. The four lanes of a row read the same.
 type OfRows = Tv<L!((4, 8, 4):(0@0, 1@0, 16@0)), L!(2:8@0)>;
 
-impl<C: Config<Scaling = BlockScales>> Factors<C> for ScaleFactors<C> {
-    /// B's scale of the tile's columns.
-    type OfTile = f32;
+impl<C, const BEFORE: usize> Factors<C> for ScaleFactors<C, BEFORE>
+where
+    C: Config<Scaling = BlockScales<BEFORE>>,
+{
+    /// B's scale of the tile's columns, and the tile's first row in the box of A's scales.
+    type OfTile = (f32, i64);
     type OfAtom = [f32; 2];
     const ARE_IN_STAGE: bool = true;
 
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    fn of_tile(&self, (_, column): (u32, u32), k_tile: u32) -> f32 {
+    fn of_tile(&self, tile: &MainloopTile, k_tile: u32) -> (f32, i64) {
+        let (_, column) = tile.begin;
+        let (first_row, nth_b) = tile.group;
         let [column, _] = tile_origin::<C::UnitB>((column, 0u32));
         let row = i64::from(column) / BLOCK as i64;
-        let ScalesOfB { first, ld } = self.of_b;
+        let ScalesOfB { first, ld, stride } = self.of_b;
+        let to_b = i64::from(nth_b) * stride;
         // SAFETY: the launcher promises a scale for each block, and the kernel before this one has ended.
-        unsafe { first.load(row * ld + i64::from(k_tile)) }
+        let of_b = unsafe { first.load(to_b + row * ld + i64::from(k_tile)) };
+        // Tiles begin at multiples of the unit in their groups.
+        (of_b, i64::from(first_row % const { unit(BEFORE) }))
     }
 
     #[inline(always)]
@@ -143,9 +185,9 @@ impl<C: Config<Scaling = BlockScales>> Factors<C> for ScaleFactors<C> {
         (consumer, thread): (WarpgroupIdx, WarpgroupThread),
         nth: usize,
         stage: StageIdx,
-        of_b: f32,
+        (of_b, in_box): (f32, i64),
     ) -> [f32; 2] {
-        let first = 64 * i64::from(m_atom::<C>(consumer, nth));
+        let first = in_box + 64 * i64::from(m_atom::<C>(consumer, nth));
         let atom = self.scales.stage(stage).offset(first);
         // SAFETY: the stage is full until it is released.
         let atom = unsafe { Tensor::new(atom, Fixed::<AtomScales>::new()) };

@@ -93,12 +93,14 @@ impl ElementTypes for OfTf32x3 {
 
 /// Elements `In` of A and B with [`BlockScales`], and `Out` of C.
 #[derive(Clone, Copy, Debug)]
-pub struct BlockScaled<In, Out>(PhantomData<(In, Out)>);
+pub struct BlockScaled<In, Out, const BEFORE: usize = 0>(PhantomData<(In, Out)>);
 
-impl<In: OperandElement, Out: StoredF32> ElementTypes for BlockScaled<In, Out> {
+impl<In: OperandElement, Out: StoredF32, const BEFORE: usize> ElementTypes
+    for BlockScaled<In, Out, BEFORE>
+{
     type In = In;
     type Out = Out;
-    type Scaling = BlockScales;
+    type Scaling = BlockScales<BEFORE>;
 }
 
 /// Elements `i8` of A and B, whose sums are of `i32`, and `Out` of C: `i32`, or a float, whose epilogue gets the sums

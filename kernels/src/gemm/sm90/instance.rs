@@ -128,9 +128,12 @@ pub struct BlockScaledInstance {
 
 impl BlockScaledInstance {
     /// The instance of a kernel with this configuration, in the cluster that it is compiled for.
-    pub(super) const fn new<C: Config<Types = BlockScaled<F8E4M3, bf16>, Scaling = BlockScales>>(
+    pub(super) const fn new<C, const BEFORE: usize>(
         kernel: &'static Kernel<BlockScaledArguments>,
-    ) -> Self {
+    ) -> Self
+    where
+        C: Config<Types = BlockScaled<F8E4M3, bf16, BEFORE>, Scaling = BlockScales<BEFORE>>,
+    {
         let traits = KernelTraits::of::<C, Scale>(kernel.name(), static_cluster::<C>());
         Self {
             kernel,
@@ -140,7 +143,7 @@ impl BlockScaledInstance {
                 streams_tiles: false,
                 ..traits
             },
-            box_scales: box_scales::<C>(),
+            box_scales: box_scales::<C, BEFORE>(),
         }
     }
 }

@@ -76,13 +76,15 @@ pub unsafe fn gemm<C, P, L, W>(
     unsafe { P::run::<L, W>(&params, (), block) };
 }
 
-/// [`gemm`] of A and B with [`BlockScales`]: one product, whose A is loaded by TMA, without splits.
+/// [`gemm`] of A and B with [`BlockScales`], whose A is loaded by TMA, without splits.
 ///
 /// # Safety
-/// As [`gemm`]. `scales` must be those of A and B, and `args` must not let edge tiles shift.
+/// As [`gemm`]. The scales must be those of A and B, and `args` must not let edge tiles shift. For [`Groups`], the map of
+/// A's scales has a third dimension, the inner mode of the batch, and there is no outer mode of the batch or of k.
+/// `BEFORE` is then 4.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
-pub unsafe fn gemm_with_block_scales<C, W>(
+pub unsafe fn gemm_with_block_scales<C, P, W, const BEFORE: usize>(
     map_a: &TensorMap,
     map_b: &TensorMap,
     map_c: &TensorMap,
@@ -94,7 +96,8 @@ pub unsafe fn gemm_with_block_scales<C, W>(
     epilogue: W::Epilogue,
     block: Storage<C>,
 ) where
-    C: Config<Scaling = BlockScales>,
+    C: Config<Scaling = BlockScales<BEFORE>>,
+    P: Products<C>,
     W: StoreRole<C>,
 {
     let () = C::CHECK;
@@ -112,7 +115,7 @@ pub unsafe fn gemm_with_block_scales<C, W>(
         b: scales_b,
     };
     // SAFETY: as promised by the caller.
-    unsafe { OneProduct::run::<ByTma, W>(&params, scales, block) };
+    unsafe { P::run::<ByTma, W>(&params, scales, block) };
 }
 
 /// What a launch passes to a kernel.
@@ -324,6 +327,13 @@ fn consume<C, S, M, St>(
             // The producer goes backwards at every other tile.
             k_tiles: work.k_tiles(scheduler.k_tiles(), nth % 2 == 1),
             count: k_tiles,
+            group: match S::IS_GROUPED {
+                false => (0, 0),
+                true => {
+                    let group = scheduler.origin(work);
+                    (group.first_row, group.nth[1][0])
+                }
+            },
         });
         if C::Cluster::K > 1 && !reduce.add(thread, &mut accumulators.as_mut()[0]) {
             continue;

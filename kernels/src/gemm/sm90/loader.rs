@@ -189,7 +189,7 @@ impl<C: Config> Loader for TmaLoader<'_, '_, C> {
             }
         }
         // SAFETY: as above.
-        unsafe { C::Scaling::load::<C>(ring, scales, &filling, first_row, k_tile) };
+        unsafe { C::Scaling::load::<C>(ring, scales, &filling, first_row, k_tile, group) };
         self.nth += 1;
     }
 }

@@ -17,6 +17,7 @@ use super::scaling::{NoRing, Scaling};
 use crate::gemm::config::{Consumers, StageCount, TileShape};
 use crate::gemm::epilogue::{Accumulator, FromSums};
 use crate::gemm::mainloop::{Mainloop, MainloopTile};
+use crate::gemm::scheduler::GroupOrigin;
 
 /// A and B have no scales. Sums are promoted.
 #[derive(Clone, Copy, Debug)]
@@ -34,9 +35,8 @@ pub trait Factors<C: Config> {
     /// Whether threads read factors from the stage, which is then released after all of them have.
     const ARE_IN_STAGE: bool;
 
-    /// What a k-tile's factors have in common, of the tile that begins there. It is read before the products take their
-    /// registers.
-    fn of_tile(&self, begin: (u32, u32), k_tile: u32) -> Self::OfTile;
+    /// What a k-tile's factors have in common, of this tile. It is read before the products take their registers.
+    fn of_tile(&self, tile: &MainloopTile, k_tile: u32) -> Self::OfTile;
 
     /// The factors of the thread's products in the consumer's `nth` M atom.
     fn of_atom(
@@ -61,7 +61,7 @@ impl<C: Config> Factors<C> for One {
     const ARE_IN_STAGE: bool = false;
 
     #[inline(always)]
-    fn of_tile(&self, _: (u32, u32), _: u32) {}
+    fn of_tile(&self, _: &MainloopTile, _: u32) {}
 
     #[inline(always)]
     fn of_atom(&self, _: (WarpgroupIdx, WarpgroupThread), _: usize, _: StageIdx, (): ()) {}
@@ -85,7 +85,15 @@ impl Scaling for Promoted {
     }
 
     #[inline(always)]
-    unsafe fn load<C: Config<Scaling = Self>>(_: NoRing, (): (), _: &Filling, _: u32, _: u32) {}
+    unsafe fn load<C: Config<Scaling = Self>>(
+        _: NoRing,
+        (): (),
+        _: &Filling,
+        _: u32,
+        _: u32,
+        _: Option<GroupOrigin>,
+    ) {
+    }
 
     #[inline(always)]
     fn mainloop<C: Config<Scaling = Self>>(
@@ -142,7 +150,7 @@ impl<C: Config, F: Factors<C>> Mainloop for PromotingMainloop<C, F> {
         let mut sums = C::Consumers::atoms(AtomFragment::<C>::filled(Acc::<C>::ZERO));
         self.products.begin();
         for k_tile in tile.k_tiles {
-            let of_tile = self.factors.of_tile(tile.begin, k_tile);
+            let of_tile = self.factors.of_tile(&tile, k_tile);
             let filled = self.products.stages.wait();
             // One M atom after the other: there are registers for the products of one.
             for (nth, sums) in sums.as_mut().iter_mut().enumerate() {

@@ -13,7 +13,7 @@ use super::mainloop::WgmmaMainloop;
 use crate::gemm::config::{StageCount, TileShape};
 use crate::gemm::epilogue::{Accumulator, FromSums};
 use crate::gemm::mainloop::Mainloop;
-use crate::gemm::scheduler::TileScheduler;
+use crate::gemm::scheduler::{GroupOrigin, TileScheduler};
 
 /// How A and B are scaled: [`Unscaled`], or by [`BlockScales`](super::BlockScales).
 pub trait Scaling: Copy + 'static {
@@ -37,7 +37,7 @@ pub trait Scaling: Copy + 'static {
     fn bytes<T: TileShape>() -> u32;
 
     /// Starts to load a k-tile's scales into a stage, for the tile of C that begins at row `row`, in units of
-    /// [`WARP_ROWS`](crate::gemm::scheduler::WARP_ROWS).
+    /// [`WARP_ROWS`](crate::gemm::scheduler::WARP_ROWS), of C or of a group's.
     ///
     /// # Safety
     /// The stage must be empty, and the operands those of the launch.
@@ -47,6 +47,7 @@ pub trait Scaling: Copy + 'static {
         filling: &Filling,
         row: u32,
         k_tile: u32,
+        group: Option<GroupOrigin>,
     );
 
     /// Initialises the barriers of the ring, if it has some. One thread of the block calls it.
@@ -116,7 +117,15 @@ where
     }
 
     #[inline(always)]
-    unsafe fn load<C: Config<Scaling = Self>>(_: NoRing, (): (), _: &Filling, _: u32, _: u32) {}
+    unsafe fn load<C: Config<Scaling = Self>>(
+        _: NoRing,
+        (): (),
+        _: &Filling,
+        _: u32,
+        _: u32,
+        _: Option<GroupOrigin>,
+    ) {
+    }
 
     #[inline(always)]
     fn mainloop<C: Config<Scaling = Self>>(

@@ -30,7 +30,7 @@ use super::mainloop::{UnderWay, WgmmaMainloop, m_atom};
 use super::scaling::{ScaleRing, Scaling};
 use crate::gemm::config::{Consumers, StageCount, TileShape};
 use crate::gemm::mainloop::{Mainloop, MainloopTile};
-use crate::gemm::scheduler::TileScheduler;
+use crate::gemm::scheduler::{GroupOrigin, TileScheduler};
 
 /// A product of f32 is three products of tf32.
 #[derive(Clone, Copy, Debug)]
@@ -158,6 +158,7 @@ impl Scaling for Tf32x3 {
         _: &Filling,
         _: u32,
         _: u32,
+        _: Option<GroupOrigin>,
     ) {
     }
 

@@ -13,7 +13,7 @@ use cutlet_kernels::gemm::args::{
 };
 use cutlet_kernels::gemm::epilogue::Scale;
 use cutlet_kernels::gemm::scheduler::GroupArgs;
-use cutlet_kernels::gemm::sm90::block_scaled_instances::E4M3_BLOCKS;
+use cutlet_kernels::gemm::sm90::block_scaled_instances::{E4M3_BLOCKS, E4M3_GROUPED_BLOCKS};
 use cutlet_kernels::gemm::sm90::instance::{BlockScaledArguments, BlockScaledInstance};
 use cutlet_kernels::gemm::sm90::{self, ScalesOfB};
 use cutlet_kernels::gemm::store::PartialOutput;
@@ -21,7 +21,7 @@ use half::bf16;
 
 use super::launch::operand_map;
 use super::tma_operand::TmaOperand;
-use super::{cost_input, plan_of, tma_stores};
+use super::{block_scaled_groups, cost_input, plan_of, tma_stores};
 use crate::gemm::block_scales::BlockScales;
 use crate::gemm::choice;
 use crate::gemm::choice::cost::{Candidate, CostInput};
@@ -36,9 +36,14 @@ use crate::{Order, Result};
 /// The element types of the kernels.
 type Types = sm90::BlockScaled<F8E4M3, bf16>;
 
-/// The names of the kernels that the device has.
-pub fn names(backend: Backend) -> Vec<&'static str> {
-    let all = E4M3_BLOCKS.iter().filter(|it| has_code(backend, it.kernel));
+/// The names of the kernels that the device has, of one product or of groups.
+pub fn names(backend: Backend, of_groups: bool) -> Vec<&'static str> {
+    let all = if of_groups {
+        E4M3_GROUPED_BLOCKS
+    } else {
+        E4M3_BLOCKS
+    };
+    let all = all.iter().filter(|it| has_code(backend, it.kernel));
     all.map(|it| it.traits.name()).collect()
 }
 
@@ -48,6 +53,9 @@ pub fn to_bf16(
     problem: &Problem<'_, F8E4M3, bf16>,
     named: Named<'_>,
 ) -> Result<Option<LaunchPlan<F8E4M3, bf16>>> {
+    if problem.groups.have_sizes() {
+        return block_scaled_groups::to_bf16(stream, problem, named);
+    }
     if problem.beta != 0.0 || !problem.epilogue.are_none() {
         return to_any_type(stream, problem, named);
     }
@@ -70,7 +78,7 @@ pub fn to_f32(
     let in_pairs = c.starts_runs_at(2 * size_of::<f32>()) && c.columns().is_multiple_of(2);
     let adds = problem.beta == 1.0;
     let is_sums = problem.epilogue.are_none() && (adds || problem.beta == 0.0);
-    if !(in_pairs && is_sums) {
+    if !(in_pairs && is_sums) || problem.groups.have_sizes() {
         return to_any_type(stream, problem, named);
     }
     let input = CostInput {
@@ -91,6 +99,9 @@ pub fn to_any_type<D: Output<Acc = f32>>(
     problem: &Problem<'_, F8E4M3, D>,
     named: Named<'_>,
 ) -> Result<Option<LaunchPlan<F8E4M3, D>>> {
+    if problem.groups.have_sizes() {
+        return Ok(None);
+    }
     let input = CostInput {
         needs_second_kernel: true,
         ..cost_input(stream, problem, named)
@@ -246,8 +257,8 @@ impl BlockScaled {
         let operands = TmaOperand::both(stream, problem)?;
         let [matrix_a, matrix_b] = operands.each_ref().map(TmaOperand::matrix);
         // A k-tile's scales of rows are neighbours.
-        let [scales_a, scales_b] =
-            [a, b].map(|scales| TmaOperand::in_order(stream, scales.in_one_run(), Order::ColMajor));
+        let [scales_a, scales_b] = [a, b]
+            .map(|scales| TmaOperand::in_order(stream, scales.first.in_one_run(), Order::ColMajor));
         let (scales_a, scales_b) = (scales_a?, scales_b?);
         let traits = &self.instance.traits;
         let [box_a, box_b, _] = traits.boxes;
@@ -260,6 +271,7 @@ impl BlockScaled {
         let of_b = ScalesOfB {
             first: pointer(of_b.view),
             ld: of_b.ld() as i64,
+            stride: 0,
         };
         let args = self.args(problem, target);
         let config = LaunchConfig {

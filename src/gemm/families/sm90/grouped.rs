@@ -1,10 +1,13 @@
 //! Kernels of several products, of rows of tables and of gates: the choice of a kernel, and its launch.
 
+use std::ptr;
+
+use cutlet_device::DeviceData;
 use cutlet_device::collective::{
     ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, Splits, StreamedTiles,
 };
 use cutlet_device::tma::{TensorMap, TmaBox};
-use cutlet_host::{Stream, TensorMapSpec, View};
+use cutlet_host::{Stream, TensorMapElement, TensorMapSpec, View};
 use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::args::{Args, OutputArgs, SchedulerArgs, TableArgs, TmaArgs, raster};
 use cutlet_kernels::gemm::epilogue::Scale;
@@ -18,6 +21,7 @@ use super::{Element, of_orders, tma_stores};
 use crate::gemm::choice::cost::TMA_UNIT;
 use crate::gemm::choice::device_speed::{DeviceSpeed, Work};
 use crate::gemm::indexed_rows::Rows;
+use crate::gemm::operand::Operand;
 use crate::gemm::outer_mode::OuterMode;
 use crate::gemm::problem::{Problem, Sizes, device_groups, divisor};
 use crate::gemm::registry::{Launch, LaunchPlan};
@@ -41,24 +45,26 @@ pub fn grouped<T: Element>(
     if !fits(problem) {
         return Ok(None);
     }
-    let Some(candidate) = choose(stream, problem, instances, kernel) else {
+    let orders = [problem.a.order(), problem.b.order()];
+    let instances = of_orders(instances, stream.device().backend(), orders, kernel);
+    let traits = instances.iter().map(|instance| &instance.traits);
+    let Some(candidate) = choose(stream, problem, traits) else {
         return Ok(None);
     };
-    let launch = GroupedLaunch {
-        kernel: Loaded::new(stream, &PTX, candidate.instance)?,
-        blocks: candidate.blocks,
-        reads_b_once: candidate.reads_b_once,
+    let is_it = |it: &&&'static Instance<T>| ptr::eq(&it.traits, candidate.traits);
+    let Some(instance) = instances.iter().find(is_it) else {
+        return Ok(None);
     };
     let time = candidate.microseconds;
-    Ok(Some(LaunchPlan::new(
-        candidate.instance.name(),
-        time,
-        launch,
-    )))
+    let launch = GroupedLaunch {
+        kernel: Loaded::new(stream, &PTX, instance)?,
+        candidate,
+    };
+    Ok(Some(LaunchPlan::new(instance.name(), time, launch)))
 }
 
 /// Whether 16 bytes of the operands can be read at a time, as TMA does, and nothing is fused.
-fn fits<T: Element>(problem: &Problem<'_, T>) -> bool {
+pub fn fits<T: Operand, D: DeviceData>(problem: &Problem<'_, T, D>) -> bool {
     let is_read = |matrix: &Matrix<'_, T>, operand: usize| {
         let has_elements = matrix.rows() > 0 && matrix.columns() > 0;
         let unit = TMA_UNIT / size_of::<T>();
@@ -74,38 +80,33 @@ fn fits<T: Element>(problem: &Problem<'_, T>) -> bool {
 }
 
 /// A kernel that may solve the problem.
-struct Candidate<T: Types> {
-    instance: &'static Instance<T>,
-    blocks: u32,
+pub struct Candidate {
+    pub traits: &'static KernelTraits,
+    pub blocks: u32,
     /// The estimated time.
-    microseconds: f64,
+    pub microseconds: f64,
     reads_b_once: bool,
 }
 
-/// The fastest of these kernels for the problem, or the one of this name.
-fn choose<T: Element>(
+/// The fastest of the kernels with these traits for the problem.
+pub fn choose<T: Operand<Factor = f32>, D: DeviceData>(
     stream: &Stream,
-    problem: &Problem<'_, T>,
-    instances: &'static [Instance<T>],
-    kernel: Option<&str>,
-) -> Option<Candidate<T>> {
-    let orders = [problem.a.order(), problem.b.order()];
+    problem: &Problem<'_, T, D>,
+    kernels: impl Iterator<Item = &'static KernelTraits>,
+) -> Option<Candidate> {
     let estimate = Estimate::new(stream, problem);
-    let backend = stream.device().backend();
-    let candidates = of_orders(instances, backend, orders, kernel).into_iter();
     let overwrites = problem.beta == 0.0 && stores_c(problem) && !problem.groups.have_sizes();
-    let fastest = candidates
-        .filter(|instance| overwrites || !instance.traits.overwrites_only)
-        .filter(|instance| estimate.tiles(&instance.traits) < MOST_TILES)
-        .map(|instance| (estimate.time(&instance.traits), instance))
+    let fastest = kernels
+        .filter(|traits| overwrites || !traits.overwrites_only)
+        .filter(|traits| estimate.tiles(traits) < MOST_TILES)
+        .map(|traits| (estimate.time(traits), traits))
         .min_by(|(one, _), (other, _)| one.total_cmp(other));
-    let (microseconds, instance) = fastest?;
-    let traits = &instance.traits;
+    let (microseconds, traits) = fastest?;
     let clusters = estimate.tiles(traits) / traits.blocks_of_cluster() as f64;
     let multiprocessors = stream.device().multiprocessors();
     let at_a_time = f64::from(multiprocessors / traits.blocks_of_cluster());
     Some(Candidate {
-        instance,
+        traits,
         blocks: clusters.min(at_a_time) as u32 * traits.blocks_of_cluster(),
         microseconds,
         reads_b_once: !estimate.is_ragged && estimate.rows <= f64::from(traits.tile[0]),
@@ -113,8 +114,8 @@ fn choose<T: Element>(
 }
 
 /// Whether TMA can store each C.
-fn stores_c<T: Element>(problem: &Problem<'_, T>) -> bool {
-    tma_stores(&problem.c) && problem.groups.are_apart(2, TMA_UNIT / size_of::<T>())
+fn stores_c<T: Operand, D: DeviceData>(problem: &Problem<'_, T, D>) -> bool {
+    tma_stores(&problem.c) && problem.groups.are_apart(2, TMA_UNIT / size_of::<D>())
 }
 
 /// The most tiles that the scheduler can count.
@@ -147,7 +148,7 @@ const C_OF_MORE_ROWS: f64 = 1.3;
 const LAUNCH: f64 = 3000.0;
 
 impl Estimate {
-    fn new<T: Element>(stream: &Stream, problem: &Problem<'_, T>) -> Self {
+    fn new<T: Operand, D: DeviceData>(stream: &Stream, problem: &Problem<'_, T, D>) -> Self {
         let (m, n, k) = problem.extents();
         let count = problem.groups.count();
         let rows = match problem.groups.sizes {
@@ -214,18 +215,17 @@ impl Estimate {
 /// A kernel that is chosen and loaded.
 struct GroupedLaunch<T: Types> {
     kernel: Loaded<T, Scale>,
-    blocks: u32,
-    reads_b_once: bool,
+    candidate: Candidate,
 }
 
 impl<T: Element> Launch<T, T> for GroupedLaunch<T> {
     fn launch(&self, stream: &Stream, problem: Problem<'_, T>) -> Result<()> {
         let parameters = Parameters {
-            blocks: self.blocks,
-            maps: self.maps(&problem)?,
+            blocks: self.candidate.blocks,
+            maps: maps(&problem, self.candidate.traits)?,
             output: problem.c.view.address(),
             workspace: Workspace::NONE,
-            args: self.args(&problem),
+            args: args(&problem, &self.candidate),
             epilogue: Scale {
                 alpha: problem.alpha,
                 beta: problem.beta,
@@ -238,71 +238,73 @@ impl<T: Element> Launch<T, T> for GroupedLaunch<T> {
     }
 }
 
-impl<T: Element> GroupedLaunch<T> {
-    /// The maps of A, B and C. An unused map may be any map.
-    fn maps(&self, problem: &Problem<'_, T>) -> Result<[TensorMap; 3]> {
-        let Problem { a, b, c, rows, .. } = problem;
-        let [box_a, box_b, box_c] = self.kernel.traits().boxes;
-        let map_b = map(problem, 1, b.view, &b.extents, box_b)?;
-        let map_a = match rows {
-            Rows::OfA(_) => map_b,
-            _ => map(problem, 0, a.view, &a.extents, box_a)?,
-        };
-        let map_c = match rows {
-            Rows::Own | Rows::OfA(_) if stores_c(problem) => {
-                map(problem, 2, c.view.view(), &c.extents, box_c)?
-            }
-            _ => map_b,
-        };
-        Ok([map_a, map_b, map_c])
-    }
-
-    fn args(&self, problem: &Problem<'_, T>) -> Args {
-        let traits = self.kernel.traits();
-        let (m, n, k) = problem.extents();
-        let [box_a, ..] = traits.boxes;
-        let [_, cluster_columns] = traits.cluster_tile();
-        let inner_k_tiles = (k as u32).div_ceil(traits.tile_k);
-        let k_tiles = inner_k_tiles * problem.outer_k.count as u32;
-        Args {
-            scheduler: SchedulerArgs {
-                affinity: SmAffinity::NONE,
-                cluster: DynamicCluster::new(traits.cluster),
-                raster: raster([m, n], traits.tile, traits.cluster),
-                splits: Splits::interleaved(1, k_tiles, 1),
-                k_tiles,
-                streamed: StreamedTiles::NONE,
-                last: [u32::MAX; 2],
-            },
-            prefetch: [Prefetch::NOTHING; 2],
-            output: OutputArgs {
-                arrivals: ArrivalCounters::NONE,
-                ldc: problem.c.ld() as i64,
-                partial: PartialOutput::NONE,
-                partial_extent: [0, 0],
-                extent: [m as i32, problem.c.columns() as i32],
-            },
-            tma: TmaArgs {
-                bytes_a: traits.bytes_a(box_a.extent[1]),
-                read_once: [0, self.reads_b_once.into()],
-                stores_c: stores_c(problem).into(),
-            },
-            groups: GroupArgs {
-                groups: device_groups(&problem.groups),
-                stacked: [0, 1, 2].map(|operand| {
-                    let modes = &problem.groups.modes;
-                    modes.map(|mode| (extent_of(&mode, operand) > 1).into())
-                }),
-                columns: n.div_ceil(cluster_columns) as u32,
-                inner_k_tiles: divisor(inner_k_tiles as usize),
-            },
-            table: table_args(problem),
+/// The maps of A, B and C. An unused map may be any map.
+pub fn maps<T: Operand + TensorMapElement, D: TensorMapElement>(
+    problem: &Problem<'_, T, D>,
+    traits: &KernelTraits,
+) -> Result<[TensorMap; 3]> {
+    let Problem { a, b, c, rows, .. } = problem;
+    let [box_a, box_b, box_c] = traits.boxes;
+    let map_b = map(problem, 1, b.view, &b.extents, box_b)?;
+    let map_a = match rows {
+        Rows::OfA(_) => map_b,
+        _ => map(problem, 0, a.view, &a.extents, box_a)?,
+    };
+    let map_c = match rows {
+        Rows::Own | Rows::OfA(_) if stores_c(problem) => {
+            map(problem, 2, c.view.view(), &c.extents, box_c)?
         }
+        _ => map_b,
+    };
+    Ok([map_a, map_b, map_c])
+}
+
+/// The arguments of a launch.
+pub fn args<T: Operand, D: DeviceData>(problem: &Problem<'_, T, D>, candidate: &Candidate) -> Args {
+    let traits = candidate.traits;
+    let (m, n, k) = problem.extents();
+    let [box_a, ..] = traits.boxes;
+    let [_, cluster_columns] = traits.cluster_tile();
+    let inner_k_tiles = (k as u32).div_ceil(traits.tile_k);
+    let k_tiles = inner_k_tiles * problem.outer_k.count as u32;
+    Args {
+        scheduler: SchedulerArgs {
+            affinity: SmAffinity::NONE,
+            cluster: DynamicCluster::new(traits.cluster),
+            raster: raster([m, n], traits.tile, traits.cluster),
+            splits: Splits::interleaved(1, k_tiles, 1),
+            k_tiles,
+            streamed: StreamedTiles::NONE,
+            last: [u32::MAX; 2],
+        },
+        prefetch: [Prefetch::NOTHING; 2],
+        output: OutputArgs {
+            arrivals: ArrivalCounters::NONE,
+            ldc: problem.c.ld() as i64,
+            partial: PartialOutput::NONE,
+            partial_extent: [0, 0],
+            extent: [m as i32, problem.c.columns() as i32],
+        },
+        tma: TmaArgs {
+            bytes_a: traits.bytes_a(box_a.extent[1]),
+            read_once: [0, candidate.reads_b_once.into()],
+            stores_c: stores_c(problem).into(),
+        },
+        groups: GroupArgs {
+            groups: device_groups(&problem.groups),
+            stacked: [0, 1, 2].map(|operand| {
+                let modes = &problem.groups.modes;
+                modes.map(|mode| (extent_of(&mode, operand) > 1).into())
+            }),
+            columns: n.div_ceil(cluster_columns) as u32,
+            inner_k_tiles: divisor(inner_k_tiles as usize),
+        },
+        table: table_args(problem),
     }
 }
 
 /// The table of the problem, if there is one.
-fn table_args<T: Element>(problem: &Problem<'_, T>) -> TableArgs {
+fn table_args<T: Operand, D: DeviceData>(problem: &Problem<'_, T, D>) -> TableArgs {
     let Problem { a, c, rows, .. } = problem;
     match rows {
         Rows::Own => TableArgs::NONE,
@@ -327,10 +329,10 @@ fn extent_of(mode: &OuterMode, operand: usize) -> usize {
 }
 
 /// The map of A (0), B (1) or C (2): the matrix, the outer mode of k, which C does not have, and the modes of the batch.
-fn map<T: Element>(
-    problem: &Problem<'_, T>,
+fn map<T: Operand, D: DeviceData, E: TensorMapElement>(
+    problem: &Problem<'_, T, D>,
     operand: usize,
-    view: View<'_, T>,
+    view: View<'_, E>,
     extents: &Extents,
     tile: TmaBox,
 ) -> Result<TensorMap> {

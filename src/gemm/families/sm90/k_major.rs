@@ -146,7 +146,10 @@ pub(super) fn built_for(device: &Device) -> Result<()> {
 /// The names of the kernels for e4m3 that the query asks for.
 fn of_e4m3(query: KernelQuery) -> Vec<&'static str> {
     let (mut all, fast) = match query.scales {
-        ScalesKind::Blocks => (block_scaled::names(query.backend), Vec::new()),
+        ScalesKind::Blocks => (
+            block_scaled::names(query.backend, query.of_batches),
+            Vec::new(),
+        ),
         ScalesKind::Outer { .. } => (
             of_query(E4M3_OUTER, query),
             of_query(E4M3_FAST_OUTER, query),

@@ -62,11 +62,6 @@ impl<T: Types, Epi: Epilogue> Loaded<T, Epi> {
         Ok(Loaded { traits, function })
     }
 
-    /// The kernel's traits.
-    pub fn traits(&self) -> &'static KernelTraits {
-        self.traits
-    }
-
     /// Launches the kernel, in its clusters. It may begin early.
     ///
     /// # Safety
