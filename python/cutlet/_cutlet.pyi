@@ -171,6 +171,32 @@ def softmax(
     stream: Optional[_Stream] = None,
 ) -> _A: ...
 def argmax(x: _A, *, out: Optional[_A] = None, stream: Optional[_Stream] = None) -> _A: ...
+def rope(
+    x: _A,
+    positions: Any,
+    cosines: Any,
+    sines: Any,
+    *,
+    pairing: Literal["halves", "neighbours"] = "halves",
+    backwards: bool = False,
+    out: Optional[_A] = None,
+    stream: Optional[_Stream] = None,
+) -> _A: ...
+def sample(
+    logits: _A,
+    counters: Any,
+    *,
+    seed: int = 0,
+    temperature: float = 1.0,
+    top_k: Optional[int] = None,
+    top_p: float = 1.0,
+    out: Optional[_A] = None,
+    stream: Optional[_Stream] = None,
+) -> _A: ...
+def cast(
+    x: _A, dtype: Optional[_Dtype] = None, *, out: Optional[_A] = None, stream: Optional[_Stream] = None
+) -> _A: ...
+def interleave_rows(first: _A, second: Any, *, out: Optional[_A] = None, stream: Optional[_Stream] = None) -> _A: ...
 def quantize(
     x: Any,
     out: _A,

@@ -9,14 +9,14 @@ use crate::error::{Result, wrong_value};
 use crate::options::{self, Follows};
 use crate::product::{Product, Sizes, type_of_product};
 
-/// The product of two matrices: `activation(alpha * a @ b + beta * out + residual + bias)`.
+/// The product of two matrices: `activation(alpha * a @ b + beta * out + bias)`, or with a residual in the place of `out`.
 ///
 /// Arguments:
 ///     a: (m, k), and b: (k, n), of one type. Each has one stride of 1, and another one of any length.
 ///     out: (m, n). Without it, the framework of `a` makes one of the type `dtype`, or else of `a`'s; of int8, int32.
-///     alpha, beta: Factors. With a `beta`, so many times `out` as it was is added.
+///     alpha, beta: Factors. With a `beta`, so many times `out` as it was is added, or the residual.
 ///     bias: (n,), or (m,) with `bias_along="rows"`, of `out`'s type.
-///     residual: (m, n), of `out`'s type. It is added once. There is no `beta` beside it.
+///     residual: (m, n), of `out`'s type. It is added once, or `beta` times.
 ///     activation: "relu", "gelu", "silu", or "swiglu": columns of b are gates and ups by turns, and out is (m, n / 2).
 ///     precision: "exact", "tf32" or "3xtf32", for float32; "exact" or "fast-accumulation", for float8_e4m3fn.
 ///     scale_a, scale_b: Scales of blocks of float8_e4m3fn, of float32: (m, k / 128) for 1×128 elements of a, and

@@ -7,6 +7,7 @@ mod array;
 mod attention;
 mod attention_decode;
 mod call;
+mod cast;
 mod contract;
 mod data_type;
 mod doctor;
@@ -14,6 +15,7 @@ mod driver;
 mod error;
 mod gemm;
 mod grouped_gemm;
+mod interleave;
 mod layout;
 mod moe;
 mod options;
@@ -22,8 +24,10 @@ mod own_kernels;
 mod permute;
 mod plan;
 mod product;
+mod rope;
 mod rowops;
 mod rows;
+mod sample;
 mod stream;
 mod swiglu;
 mod tune;
@@ -48,6 +52,8 @@ mod _cutlet {
     #[pymodule_export]
     use crate::attention_decode::attention_decode;
     #[pymodule_export]
+    use crate::cast::cast;
+    #[pymodule_export]
     use crate::contract::contract;
     #[pymodule_export]
     use crate::doctor::report;
@@ -55,6 +61,8 @@ mod _cutlet {
     use crate::gemm::{gemm, gemm_batched};
     #[pymodule_export]
     use crate::grouped_gemm::grouped_gemm;
+    #[pymodule_export]
+    use crate::interleave::interleave_rows;
     #[pymodule_export]
     use crate::layout::{Layout, LayoutError, call, evaluate, explain, signatures};
     #[pymodule_export]
@@ -66,9 +74,13 @@ mod _cutlet {
     #[pymodule_export]
     use crate::plan::{Plan, plan_gemm};
     #[pymodule_export]
+    use crate::rope::rope;
+    #[pymodule_export]
     use crate::rowops::{argmax, layer_norm, quantize, rms_norm, softmax};
     #[pymodule_export]
     use crate::rows::{check, embedding_bag, gather, scatter, scatter_add};
+    #[pymodule_export]
+    use crate::sample::sample;
     #[pymodule_export]
     use crate::swiglu::{silu_mul, swiglu};
     #[pymodule_export]

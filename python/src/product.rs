@@ -510,9 +510,6 @@ pub fn described<'a, T: Multiplied<D>, D: Gating>(
         }
     };
     let mut gemm = gemm.precision(product.precision).alpha(factors.alpha);
-    if let Some(beta) = factors.beta {
-        gemm = gemm.beta(beta);
-    }
     if let Some((bias, along)) = product.bias {
         let elements = bias.memory::<D>(context)?;
         gemm = gemm.bias(match along {
@@ -520,9 +517,16 @@ pub fn described<'a, T: Multiplied<D>, D: Gating>(
             BiasAlong::Columns => Bias::columns(elements),
         });
     }
-    if let (Some(array), Some(residual)) = (product.residual, residual) {
-        gemm = gemm.residual(residual.of::<D>(array, context)?);
-    }
+    let residual = match product.residual.zip(residual) {
+        Some((array, residual)) => Some(residual.of::<D>(array, context)?),
+        None => None,
+    };
+    gemm = match (residual, factors.beta) {
+        (Some(residual), Some(beta)) => gemm.source(residual, beta),
+        (Some(residual), None) => gemm.residual(residual),
+        (None, Some(beta)) => gemm.beta(beta),
+        (None, None) => gemm,
+    };
     if let Some([of_a, of_b]) = product.scales {
         gemm = match scales {
             Some([shape_a, shape_b]) => {

@@ -147,16 +147,16 @@ impl<'py> Given<'_, 'py> {
 }
 
 /// An array and its layout.
-type Placed<'a> = (&'a Array, Layout);
+pub(crate) type Placed<'a> = (&'a Array, Layout);
 
-fn read<'a, T: DeviceData>(
+pub(crate) fn read<'a, T: DeviceData>(
     (array, layout): Placed<'a>,
     context: &'static Context,
 ) -> cutlet::Result<Tensor<'a, T>> {
     array.tensor(context, layout)
 }
 
-fn written<'a, T: DeviceData>(
+pub(crate) fn written<'a, T: DeviceData>(
     (array, layout): Placed<'a>,
     context: &'static Context,
 ) -> cutlet::Result<TensorMut<'a, T>> {
@@ -164,7 +164,7 @@ fn written<'a, T: DeviceData>(
 }
 
 /// Whether two arrays are the same elements.
-fn are_same(x: Placed<'_>, y: Placed<'_>) -> bool {
+pub(crate) fn are_same(x: Placed<'_>, y: Placed<'_>) -> bool {
     x.0.address() == y.0.address() && x.1 == y.1
 }
 

@@ -129,6 +129,14 @@ def test_integers_have_integer_factors(array):
         cutlet.gemm(a, b, alpha=0.5)
 
 
+def test_a_residual_may_have_a_factor(array):
+    a, b, residual = array(6, 8), array(8, 10), array(6, 10)
+    found = cutlet.gemm(a, b, residual=residual, alpha=2.0, beta=-0.5)
+    assert (found == 2 * (a @ b) - residual / 2).all()
+    plan = cutlet.plan_gemm(a, b, residual=residual, beta=3.0)
+    assert (plan(a, b, residual=residual) == a @ b + 3 * residual).all()
+
+
 @pytest.mark.parametrize("activation", ["relu", "gelu", "silu"])
 @pytest.mark.parametrize("along", ["columns", "rows"])
 def test_what_follows_a_product(array, activation, along):

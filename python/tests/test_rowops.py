@@ -1,4 +1,4 @@
-"""Norms, softmax, the largest elements and quantisation, on NumPy's arrays."""
+"""Norms, softmax, rotations, the largest elements, tokens, other types and quantisation, on NumPy's arrays."""
 
 import numpy
 import pytest
@@ -70,6 +70,73 @@ def test_argmax(rng):
     assert found.dtype == numpy.int32
     numpy.testing.assert_array_equal(found, x.argmax(-1))
     assert cutlet.argmax(x[0, 0]).tolist() == [x[0, 0].argmax()]
+
+
+def angles(positions, pairs):
+    turns = numpy.outer(numpy.arange(positions), 10000.0 ** (-numpy.arange(pairs) / pairs))
+    return numpy.cos(turns).astype("float32"), numpy.sin(turns).astype("float32")
+
+
+@pytest.mark.parametrize("pairing", ["halves", "neighbours"])
+def test_rope(rng, pairing):
+    x = rng.standard_normal((5, 3, 16), "float32")
+    cosines, sines = angles(40, 8)
+    positions = numpy.array([7, 0, 39, 2, 2], "int32")
+    of_heads = numpy.broadcast_to(positions[:, None], (5, 3))
+    first, second = (x[..., :8], x[..., 8:]) if pairing == "halves" else (x[..., ::2], x[..., 1::2])
+    cosine, sine = cosines[positions][:, None], sines[positions][:, None]
+    rotated = [first * cosine - second * sine, second * cosine + first * sine]
+    expected = numpy.concatenate(rotated, -1) if pairing == "halves" else numpy.stack(rotated, -1).reshape(x.shape)
+    found = cutlet.rope(x, of_heads, cosines, sines, pairing=pairing)
+    numpy.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+    assert cutlet.rope(found, of_heads, cosines, sines, pairing=pairing, backwards=True, out=found) is found
+    numpy.testing.assert_allclose(found, x, rtol=1e-5, atol=1e-5)
+    assert numpy.isnan(cutlet.rope(x[0], numpy.array([40, 0, 1], "int32"), cosines, sines)[0]).all()
+
+
+def test_wrong_rotations_are_refused(rng):
+    x, positions = rng.standard_normal((5, 16), "float32"), numpy.zeros(5, "int32")
+    cosines, sines = angles(4, 8)
+    with pytest.raises(ValueError, match='pairing is "thirds"; give halves or neighbours'):
+        cutlet.rope(x, positions, cosines, sines, pairing="thirds")
+    with pytest.raises(ValueError, match="the cosines are 4×8 and the sines 3×8"):
+        cutlet.rope(x, positions, cosines, sines[:3])
+    with pytest.raises(TypeError, match="positions is int64"):
+        cutlet.rope(x, positions.astype("int64"), cosines, sines)
+
+
+def test_sample(rng):
+    logits = rng.standard_normal((64, 300), "float32")
+    counters = numpy.arange(64)
+    tokens = cutlet.sample(logits, counters, seed=5, temperature=0.7, top_k=4)
+    assert tokens.dtype == numpy.int32 and tokens.shape == (64,)
+    drawn = numpy.take_along_axis(logits, tokens[:, None].astype("int64"), 1)
+    assert ((logits > drawn).sum(-1) < 4).all()
+    assert len({int(it) for it in (logits > drawn).sum(-1)}) > 1
+    again = cutlet.sample(logits, counters.astype("uint64"), seed=5, temperature=0.7, top_k=4)
+    numpy.testing.assert_array_equal(again, tokens)
+    assert (cutlet.sample(logits, counters + 1, seed=5, temperature=0.7, top_k=4) != tokens).any()
+    numpy.testing.assert_array_equal(cutlet.sample(logits, counters, temperature=0.0), logits.argmax(-1))
+    with pytest.raises(TypeError, match="counters is int32; give int64 or uint64"):
+        cutlet.sample(logits, counters.astype("int32"))
+    with pytest.raises(ValueError, match="top_p is 0"):
+        cutlet.sample(logits, counters, top_p=0.0)
+
+
+def test_cast(rng):
+    ml_dtypes = pytest.importorskip("ml_dtypes")
+    x = 600 * rng.standard_normal((3, 5, 33), "float32")
+    narrow = cutlet.cast(x, ml_dtypes.bfloat16)
+    numpy.testing.assert_array_equal(narrow, x.astype(ml_dtypes.bfloat16))
+    out = numpy.empty(x.shape, ml_dtypes.float8_e4m3fn)
+    assert cutlet.cast(narrow, out=out) is out
+    expected = narrow.astype("float32").clip(-448, 448).astype(out.dtype)
+    numpy.testing.assert_array_equal(out.view("uint8"), expected.view("uint8"))
+    numpy.testing.assert_array_equal(cutlet.cast(out, "float32"), out.astype("float32"))
+    with pytest.raises(TypeError, match="x is float32 and out is float32; give two different ones"):
+        cutlet.cast(x, "float32")
+    with pytest.raises(TypeError, match="there is neither dtype nor out"):
+        cutlet.cast(x)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "int32"])

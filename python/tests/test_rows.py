@@ -132,6 +132,16 @@ def test_permute_into_strides(array):
         cutlet.permute(source.reshape((1,) * 7 + (3, 4)))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_interleave_rows(array, dtype):
+    gates, ups = array(3, 4, 5, dtype=dtype), array(5, 4, 3, dtype=dtype).T
+    found = cutlet.interleave_rows(gates, ups)
+    numpy.testing.assert_array_equal(found[::2], gates)
+    numpy.testing.assert_array_equal(found[1::2], ups)
+    with pytest.raises(ValueError, match="second is"):
+        cutlet.interleave_rows(gates, ups[:2])
+
+
 def test_swiglu(array):
     source = array(2, 3, 8) / 2
     gates, ups = source[..., 0::2], source[..., 1::2]
