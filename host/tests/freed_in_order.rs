@@ -107,19 +107,26 @@ fn the_memory_of_a_graph_is_freed_after_its_replays() -> Result<()> {
     Ok(())
 }
 
-/// How long the host takes for something, and a stream for the work that it is busy with meanwhile.
-fn beside_work(
-    device: &Device,
-    on_host: impl FnOnce(&Stream) -> Result<()>,
-) -> Result<[Duration; 2]> {
-    let stream = device.stream()?;
-    let mut work = Work::new(&stream)?;
-    work.enqueue(&stream)?;
-    let begin = Instant::now();
-    on_host(&stream)?;
-    let host = begin.elapsed();
-    stream.synchronize()?;
-    Ok([host, begin.elapsed()])
+/// Asserts that the host takes less than half as long for something as a stream for the work that it is busy with
+/// meanwhile. What waits for the work does so each time. Other tests, which use the GPU at the same time, may delay the
+/// host now and then.
+fn assert_no_wait(device: &Device, on_host: impl Fn(&Stream) -> Result<()>) -> Result<()> {
+    let mut times: Vec<[Duration; 2]> = Vec::new();
+    for _ in 0..10 {
+        let stream = device.stream()?;
+        let mut work = Work::new(&stream)?;
+        work.enqueue(&stream)?;
+        let begin = Instant::now();
+        on_host(&stream)?;
+        let host = begin.elapsed();
+        stream.synchronize()?;
+        let device = begin.elapsed();
+        if 2 * host < device {
+            return Ok(());
+        }
+        times.push([host, device]);
+    }
+    panic!("the host waits: it takes the first time, and the work the second one: {times:?}");
 }
 
 #[test]
@@ -129,7 +136,7 @@ fn allocating_and_dropping_wait_for_nothing() -> Result<()> {
         not_run("there is no GPU");
         return Ok(());
     }
-    let [host, device] = beside_work(&device, |stream| {
+    assert_no_wait(&device, |stream| {
         let other = device.stream()?;
         for _ in 0..10 {
             let x = stream.zeroed::<u8>(BYTES)?;
@@ -139,9 +146,7 @@ fn allocating_and_dropping_wait_for_nothing() -> Result<()> {
             drop(other.zeroed::<u8>(BYTES)?);
         }
         Ok(())
-    })?;
-    assert!(2 * host < device, "{host:?} of {device:?}");
-    Ok(())
+    })
 }
 
 /// A stream that made a buffer does not wait for another one that used it, when the buffer is dropped.
@@ -152,17 +157,15 @@ fn a_drop_makes_no_stream_wait_for_another() -> Result<()> {
         not_run("there is no GPU");
         return Ok(());
     }
-    let home = device.stream()?;
-    let x = home.zeroed::<u8>(BYTES)?;
-    home.synchronize()?;
-    let [host, device] = beside_work(&device, |busy| {
+    assert_no_wait(&device, |busy| {
+        let home = device.stream()?;
+        let x = home.zeroed::<u8>(BYTES)?;
+        home.synchronize()?;
         x.view().use_in(busy, "a read", "x")?;
         drop(x);
         home.zeroed::<u8>(BYTES)?;
         home.synchronize()
-    })?;
-    assert!(2 * host < device, "{host:?} of {device:?}");
-    Ok(())
+    })
 }
 
 #[test]
