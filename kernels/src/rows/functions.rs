@@ -86,8 +86,8 @@ pub fn gelu_erf(x: f32) -> f32 {
     let t = rcp_approx(fma(0.5, z, 1.0));
     let [lowest @ .., highest] = LOGARITHM;
     let mut logarithm = highest;
-    for coefficient in lowest.into_iter().rev() {
-        logarithm = fma(logarithm, t, coefficient);
+    for coefficient in lowest.iter().rev() {
+        logarithm = fma(logarithm, t, *coefficient);
     }
     // Φ(−|x|)
     let tail = 0.5 * t * exp(fma(-z, z, logarithm));
