@@ -258,7 +258,8 @@ fn other_version(target: &str, ptx: &str) -> Option<String> {
 
 /// Kernels that may have a stack of so many bytes. The registers of attention are those of outputs, scores and weights,
 /// and what is spilled is used between tiles, but for `attention_*_256_modified`. A thread of sampling has 64 registers,
-/// because a block has 1024 threads. The last kernel reads an address again for each k-tile.
+/// because a block has 1024 threads, and a warp's softmax keeps a row and its exponentials in 64. The last kernel reads
+/// an address again for each k-tile.
 const SPILLING: &[(&str, u32)] = &[
     ("attention_bf16_128_modified", 64),
     ("attention_bf16_256", 56),
@@ -269,6 +270,7 @@ const SPILLING: &[(&str, u32)] = &[
     ("attention_mma_bf16_256_modified", 64),
     ("attention_mma_f16_256_modified", 64),
     ("sample_f32", 16),
+    ("softmax_f32_warp", 8),
     ("tf32x3_256x96x32_coop", 8),
 ];
 
