@@ -125,6 +125,22 @@ def attention(
     out: Optional[_A] = None,
     stream: Optional[_Stream] = None,
 ) -> _A: ...
+def attention_backward(
+    queries: _A,
+    keys: Any,
+    values: Any,
+    output: Any,
+    log_sum_exp: Any,
+    output_gradient: Any,
+    *,
+    causal: bool = False,
+    window: Optional[Tuple[Optional[int], Optional[int]]] = None,
+    scale: Optional[float] = None,
+    packed: Optional[Tuple[Any, Any, int]] = None,
+    deterministic: bool = False,
+    out: Optional[Tuple[_A, _A, _A]] = None,
+    stream: Optional[_Stream] = None,
+) -> Tuple[_A, _A, _A]: ...
 def attention_decode(
     queries: _A,
     keys: Any,

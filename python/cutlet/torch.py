@@ -13,7 +13,7 @@ import torch
 
 from . import _cutlet
 
-__all__ = ["embedding", "grouped_gemm", "linear", "moe", "swiglu"]
+__all__ = ["attention", "embedding", "grouped_gemm", "linear", "moe", "swiglu"]
 
 # Hugging Face's `kernels` gives each version of a package a name, by which its operations are told apart.
 _NAMESPACE = __package__.replace(".", "_")
@@ -404,3 +404,90 @@ def moe(tokens, router, gates_and_ups, down, k, normalised=True):
     if torch.is_grad_enabled() and any(it.requires_grad for it in operands):
         return _moe_recorded(*operands, k, normalised)[0]
     return _moe_inference(*operands, k, normalised)
+
+
+def _heads(tensor):
+    """(sequences, rows, heads, features) as a kernel reads it: features lie behind one another, and rows begin at
+    multiples of 16 bytes. Others are copied."""
+    aligned = all(stride * tensor.element_size() % 16 == 0 for stride in tensor.stride()[:-1])
+    return tensor if tensor.stride(-1) == 1 and aligned else tensor.contiguous()
+
+
+def _fake_attention(queries, keys, values, causal=False, scale=None):
+    return queries.new_empty(queries.shape)
+
+
+@_operation(
+    "attention_inference(Tensor queries, Tensor keys, Tensor values, bool causal=False, float? scale=None) -> Tensor",
+    fake=_fake_attention,
+)
+def _attention_inference(queries, keys, values, causal=False, scale=None):
+    return _cutlet.attention(_heads(queries), _heads(keys), _heads(values), causal=causal, scale=scale)
+
+
+def _fake_attention_recorded(queries, keys, values, causal=False, scale=None):
+    sums = queries.new_empty(queries.shape[:3], dtype=torch.float32)
+    return queries.new_empty(queries.shape), sums
+
+
+@_operation(
+    "attention_recorded(Tensor queries, Tensor keys, Tensor values, bool causal=False, float? scale=None)"
+    " -> (Tensor, Tensor)",
+    fake=_fake_attention_recorded,
+)
+def _attention_recorded(queries, keys, values, causal=False, scale=None):
+    """The output, and the logarithms of the queries' sums, which the gradient needs."""
+    sums = queries.new_empty(queries.shape[:3], dtype=torch.float32)
+    rows = _heads(queries), _heads(keys), _heads(values)
+    return _cutlet.attention(*rows, causal=causal, scale=scale, log_sum_exp=sums), sums
+
+
+def _fake_attention_gradient(gradient, queries, keys, values, output, sums, causal, scale=None):
+    return tuple(it.new_empty(it.shape) for it in (queries, keys, values))
+
+
+@_operation(
+    "attention_gradient(Tensor gradient, Tensor queries, Tensor keys, Tensor values, Tensor output, Tensor sums,"
+    " bool causal, float? scale=None) -> (Tensor, Tensor, Tensor)",
+    fake=_fake_attention_gradient,
+)
+def _attention_gradient(gradient, queries, keys, values, output, sums, causal, scale=None):
+    rows = [_heads(it) for it in (queries, keys, values, output)]
+    return _cutlet.attention_backward(
+        *rows,
+        sums,
+        _heads(gradient),
+        causal=causal,
+        scale=scale,
+        deterministic=torch.are_deterministic_algorithms_enabled(),
+    )
+
+
+def _keep_for_attention(ctx, inputs, output):
+    *rows, causal, scale = inputs
+    ctx.mark_non_differentiable(output[1])
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(*rows, *output)
+    ctx.options = causal, scale
+
+
+def _gradient_of_attention(ctx, gradient, _):
+    if gradient is None:
+        return (None,) * 5
+    return *_attention_gradient(gradient, *ctx.saved_tensors, *ctx.options), None, None
+
+
+_differentiable(_attention_recorded, _gradient_of_attention, _keep_for_attention)
+
+
+@_composite("attention(Tensor queries, Tensor keys, Tensor values, bool causal=False, float? scale=None) -> Tensor")
+def attention(queries, keys, values, causal=False, scale=None):
+    """``softmax(scale * queries @ keys.T) @ values`` for all heads, as ``cutlet.attention``: float16 or bfloat16, of
+    (sequences, rows, heads, features). Queries may share the heads of keys.
+
+    Its gradient is for GPUs of compute capability 9.0, and for heads of up to 128 features.
+    """
+    operands = (queries, keys, values)
+    if torch.is_grad_enabled() and any(it.requires_grad for it in operands):
+        return _attention_recorded(*operands, causal, scale)[0]
+    return _attention_inference(*operands, causal, scale)

@@ -54,7 +54,7 @@ pub fn attention<'py>(
     bias: Option<&Bound<'py, PyAny>>,
     slopes: Option<&Bound<'py, PyAny>>,
     sinks: Option<&Bound<'py, PyAny>>,
-    packed: Option<(Bound<'py, PyAny>, Bound<'py, PyAny>, usize)>,
+    packed: Option<PyPacked<'py>>,
     log_sum_exp: Option<&Bound<'py, PyAny>>,
     out: Option<&Bound<'py, PyAny>>,
     stream: Option<&Bound<'py, PyAny>>,
@@ -66,14 +66,7 @@ pub fn attention<'py>(
     let bias = read("bias", bias, DataType::F32)?;
     let slopes = read("slopes", slopes, DataType::F32)?;
     let sinks = read("sinks", sinks, DataType::F32)?;
-    let (first_queries, first_keys, most_queries) = match &packed {
-        None => (None, None, 0),
-        Some((first_queries, first_keys, most)) => (
-            read("packed[0]", Some(first_queries), DataType::I32)?,
-            read("packed[1]", Some(first_keys), DataType::I32)?,
-            *most,
-        ),
-    };
+    let packed = Packed::read(&mut call, packed.as_ref())?;
     let (out, to) = output(&mut call, (queries, q), out)?;
     let log_sum_exp = match log_sum_exp {
         None => None,
@@ -96,21 +89,8 @@ pub fn attention<'py>(
         log_sum_exp: log_sum_exp.as_deref().map(laid).transpose()?,
         slopes: numbers(NAME, slopes.as_deref())?,
         sinks: numbers(NAME, sinks.as_deref())?,
-        packed: match (
-            numbers(NAME, first_queries.as_deref())?,
-            numbers(NAME, first_keys.as_deref())?,
-        ) {
-            (Some(queries), Some(keys)) => Some((queries, keys, most_queries)),
-            _ => None,
-        },
-        window: match (window, causal) {
-            (Some(_), true) => {
-                return wrong_value(format!("{NAME}: causal and window are given; give one"));
-            }
-            (None, true) => Some([usize::MAX, 0]),
-            (None, false) => None,
-            (Some(window), false) => Some(keys_of(window)),
-        },
+        packed: packed.as_ref().map(|it| it.arrays(NAME)).transpose()?,
+        window: window_of(NAME, window, causal)?,
         scale,
         soft_cap,
     };
@@ -196,6 +176,78 @@ pub fn by_type<'py>(
     }
 }
 
+/// The window that is given, or that of `causal`.
+pub fn window_of(
+    operation: &str,
+    window: Option<(Option<usize>, Option<usize>)>,
+    causal: bool,
+) -> Result<Option<[usize; 2]>> {
+    match (window, causal) {
+        (Some(_), true) => wrong_value(format!(
+            "{operation}: causal and window are given; give one"
+        )),
+        (None, true) => Ok(Some([usize::MAX, 0])),
+        (None, false) => Ok(None),
+        (Some(window), false) => Ok(Some(keys_of(window))),
+    }
+}
+
+/// Packed sequences, as Python has them.
+pub type PyPacked<'py> = (Bound<'py, PyAny>, Bound<'py, PyAny>, usize);
+
+/// Packed sequences: the first row of each in the queries and in the keys, and the most queries that one has.
+pub struct Packed {
+    queries: Argument,
+    keys: Argument,
+    most_queries: usize,
+}
+
+impl Packed {
+    /// Reads them, if they are given.
+    pub fn read<'py>(call: &mut Call<'py>, packed: Option<&PyPacked<'py>>) -> Result<Option<Self>> {
+        let Some((queries, keys, most_queries)) = packed else {
+            return Ok(None);
+        };
+        Ok(Some(Packed {
+            queries: call.read("packed[0]", queries)?,
+            keys: call.read("packed[1]", keys)?,
+            most_queries: *most_queries,
+        }))
+    }
+
+    /// The arrays, which are contiguous and int32.
+    pub fn arrays(&self, operation: &str) -> Result<PackedArrays<'_>> {
+        for array in [&self.queries, &self.keys] {
+            array.expect_type(operation, DataType::I32)?;
+            numbers(operation, Some(array))?;
+        }
+        Ok(PackedArrays {
+            queries: &self.queries,
+            keys: &self.keys,
+            most_queries: self.most_queries,
+        })
+    }
+}
+
+/// The arrays of packed sequences.
+pub struct PackedArrays<'a> {
+    queries: &'a Array,
+    keys: &'a Array,
+    most_queries: usize,
+}
+
+impl<'a> PackedArrays<'a> {
+    /// The attention of these sequences.
+    pub fn of(
+        &self,
+        attention: Attention<'a>,
+        context: &'static Context,
+    ) -> cutlet::Result<Attention<'a>> {
+        let (queries, keys) = (view(self.queries, context)?, view(self.keys, context)?);
+        Ok(attention.packed(queries, keys, self.most_queries))
+    }
+}
+
 /// A window's keys before and after a query's own: None stands for all.
 pub fn keys_of((before, after): (Option<usize>, Option<usize>)) -> [usize; 2] {
     [before, after].map(|keys| keys.unwrap_or(usize::MAX))
@@ -258,7 +310,7 @@ struct Operands<'a> {
     log_sum_exp: Option<Laid<'a>>,
     slopes: Option<&'a Array>,
     sinks: Option<&'a Array>,
-    packed: Option<(&'a Array, &'a Array, usize)>,
+    packed: Option<PackedArrays<'a>>,
     window: Option<[usize; 2]>,
     scale: Option<f32>,
     soft_cap: f32,
@@ -284,8 +336,8 @@ impl Operands<'_> {
             if let Some(sinks) = self.sinks {
                 attention = attention.sinks(view(sinks, context)?);
             }
-            if let Some((queries, keys, most)) = self.packed {
-                attention = attention.packed(view(queries, context)?, view(keys, context)?, most);
+            if let Some(packed) = &self.packed {
+                attention = packed.of(attention, context)?;
             }
             if let Some(to) = &self.log_sum_exp {
                 attention = attention.log_sum_exp(to.tensor_mut::<f32>(context)?);

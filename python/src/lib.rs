@@ -5,6 +5,7 @@
 
 mod array;
 mod attention;
+mod attention_backward;
 mod attention_decode;
 mod call;
 mod cast;
@@ -49,6 +50,8 @@ mod _cutlet {
 
     #[pymodule_export]
     use crate::attention::attention;
+    #[pymodule_export]
+    use crate::attention_backward::attention_backward;
     #[pymodule_export]
     use crate::attention_decode::attention_decode;
     #[pymodule_export]

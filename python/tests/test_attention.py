@@ -1,4 +1,4 @@
-"""`attention` and `attention_decode` against the formula in float64, on NumPy's arrays and on PyTorch's."""
+"""`attention`, its gradients and `attention_decode` against the formula in float64, on NumPy's arrays and on PyTorch's."""
 
 import ml_dtypes
 import numpy
@@ -128,3 +128,64 @@ def test_torch_on_a_gpu():
     by_heads = (array.transpose(1, 2).float() for array in (q, k, v))
     expected = torch.nn.functional.scaled_dot_product_attention(*by_heads, is_causal=True, enable_gqa=True)
     assert torch.allclose(found.transpose(1, 2).float(), expected, atol=2e-2)
+
+
+def gradients(q, k, v, output_gradient, *, visible, scale=None):
+    """The gradients of (sequences, rows, heads, features) in float64. Heads may share keys."""
+    shared = q.shape[2] // k.shape[2]
+    q, k, v, g = (array.astype("float64") for array in (q, k, v, output_gradient))
+    k, v = (numpy.repeat(array, shared, axis=2) for array in (k, v))
+    scale = scale or q.shape[3] ** -0.5
+    scores = numpy.where(visible, numpy.einsum("bqhd,bkhd->bhqk", q, k) * scale, -numpy.inf)
+    weights = numpy.exp(scores - scores.max(axis=-1, keepdims=True))
+    weights /= weights.sum(axis=-1, keepdims=True)
+    of_weights = numpy.einsum("bqhd,bkhd->bhqk", g, v)
+    of_scores = weights * (of_weights - (weights * of_weights).sum(axis=-1, keepdims=True)) * scale
+    of_shared = [
+        numpy.einsum("bhqk,bqhd->bkhd", of_scores, q),
+        numpy.einsum("bhqk,bqhd->bkhd", weights, g),
+    ]
+    of_keys = [it.reshape(*it.shape[:2], -1, shared, it.shape[3]).sum(axis=3) for it in of_shared]
+    return [numpy.einsum("bhqk,bkhd->bqhd", of_scores, k), *of_keys]
+
+
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
+def test_gradients_of_shared_heads(dtype):
+    q, k, v = arrays(30, 45, 4, 2, 64, dtype)
+    visible = numpy.arange(45) <= numpy.arange(30)[:, None] + 15
+    sums = numpy.empty((2, 30, 4), "float32")
+    output = cutlet.attention(q, k, v, causal=True, scale=0.2, log_sum_exp=sums)
+    output_gradient = numpy.random.default_rng(3).standard_normal(q.shape).astype(dtype)
+    expected = gradients(q, k, v, output_gradient, visible=visible, scale=0.2)
+    out = tuple(numpy.empty_like(array) for array in (q, k, v))
+    given = (q, k, v, output, sums, output_gradient)
+    assert all(a is b for a, b in zip(cutlet.attention_backward(*given, causal=True, scale=0.2, out=out), out))
+    again = cutlet.attention_backward(*given, window=(None, 0), scale=0.2, deterministic=True)
+    for found, same, exact in zip(out, again, expected):
+        assert found.dtype == q.dtype
+        assert numpy.allclose(found.astype("float64"), exact, rtol=2e-2, atol=5e-2)
+        assert numpy.allclose(same.astype("float64"), exact, rtol=2e-2, atol=5e-2)
+
+
+def test_gradients_of_packed_sequences():
+    q, k, v = (array[:1] for array in arrays(30, 30, 2, 2, 64, "float16"))
+    ends = numpy.array([0, 10, 10, 30], "int32")
+    sums = numpy.empty((1, 30, 2), "float32")
+    packed = (ends, ends, 20)
+    output = cutlet.attention(q, k, v, packed=packed, log_sum_exp=sums)
+    found = cutlet.attention_backward(q, k, v, output, sums, q, packed=packed)
+    for rows in (slice(0, 10), slice(10, 30)):
+        expected = gradients(*(array[:, rows] for array in (q, k, v, q)), visible=True)
+        for array, exact in zip(found, expected):
+            assert numpy.allclose(array[:, rows].astype("float64"), exact, rtol=1e-2, atol=1e-2)
+
+
+def test_wrong_gradients():
+    q, k, v = arrays(5, 7, 4, 2, 64, "float16")
+    sums = numpy.zeros((2, 5, 4), "float32")
+    with pytest.raises(TypeError, match="float32"):
+        cutlet.attention_backward(q, k, v, q, sums.astype("float64"), q)
+    with pytest.raises(ValueError, match=r"out\[1\] is"):
+        cutlet.attention_backward(q, k, v, q, sums, q, out=(q.copy(), q.copy(), v.copy()))
+    with pytest.raises(ValueError, match="the output's gradient has"):
+        cutlet.attention_backward(q, k, v, q, sums, k)

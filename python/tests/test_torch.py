@@ -422,7 +422,14 @@ OPERATIONS = {
     "embedding": lambda: (integers(9, 8), torch.tensor([[1, 2, 8]], device=DEVICE)),
     "grouped_gemm": lambda: (integers(9, 8), integers(2, 8, 6), torch.tensor([4, 9], dtype=torch.int32, device=DEVICE)),
     "moe": lambda: (integers(5, 8), integers(4, 8), integers(4, 6, 8), integers(4, 8, 3), 2),
+    "attention": lambda: rows_of_heads(6, 6, 2, 2),
 }
+
+
+def rows_of_heads(queries, keys, heads, heads_of_keys):
+    """Queries, keys and values of two sequences."""
+    shapes = [(2, queries, heads, 64)] + [(2, keys, heads_of_keys, 64)] * 2
+    return tuple(torch.randn(*shape, device=DEVICE, dtype=torch.bfloat16) for shape in shapes)
 
 
 @pytest.mark.parametrize("name", OPERATIONS)
@@ -435,6 +442,22 @@ def gradients(function, *tensors):
     result = function(*leaves)
     result.backward(torch.linspace(-1, 1, result.numel(), device=DEVICE).reshape(result.shape))
     return [result.detach(), *(it.grad for it in leaves)]
+
+
+def test_gradients_of_attention():
+    rows = rows_of_heads(9, 13, 4, 2)
+    visible = torch.ones(9, 13, device=DEVICE, dtype=torch.bool).tril(13 - 9)
+
+    def exact(*rows):
+        q, k, v = (it.double().transpose(1, 2) for it in rows)
+        k, v = (it.repeat_interleave(2, 1) for it in (k, v))
+        output = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=visible)
+        return output.transpose(1, 2).to(torch.bfloat16)
+
+    found = gradients(lambda *rows: torch.ops.cutlet.attention(*rows, causal=True), *rows)
+    torch.testing.assert_close(found, gradients(exact, *rows), rtol=3e-2, atol=3e-2)
+    with torch.no_grad():
+        torch.testing.assert_close(torch.ops.cutlet.attention(*rows, True), found[0], rtol=0, atol=0)
 
 
 def test_gradients():
