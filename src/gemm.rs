@@ -128,9 +128,13 @@ pub fn gemm<'a, T: Element<D>, D: DeviceData>(
 /// A C of at most four rows or columns may be computed on CUDA cores if A is row-major and B is column-major.
 ///
 /// If C has another type than A and B, the accumulators go to scratch memory, and a second kernel makes C, but for an
-/// `i32` C of `i8` and a `bf16` C of 8-bit floats. On Hopper, a `bf16` or `f16` C of `i8`, and a `bf16` C of 8-bit
-/// floats, needs no second kernel if `beta` is 0, nothing but [scales](Gemm::outer_scales) is fused, and rows of C start
-/// at multiples of 16 bytes and have a multiple of 16 bytes.
+/// `i32` C of `i8` and a `bf16` C of 8-bit floats.
+///
+/// On Hopper, a `bf16` or `f16` C of `i8`, or a `bf16` C of 8-bit floats, needs no second kernel if all of this holds:
+///
+/// - `beta` is 0, and nothing but [scales](Gemm::outer_scales) is fused.
+/// - C's rows start at multiples of 16 bytes, and have a multiple of 16 bytes.
+///
 /// On Hopper, an `f32` C of 16-bit A and B needs no second kernel if all of this holds:
 ///
 /// - `beta` is 0, or 1 as for gradients that are accumulated.

@@ -532,17 +532,20 @@ fn packed_sequences_of_any_lengths() {
     }
 }
 
+/// The first row of each packed sequence, and the end of the last one.
+pub fn ends(lengths: impl Iterator<Item = usize>) -> Vec<i32> {
+    let sums = lengths.scan(0, |sum, length| {
+        *sum += length;
+        Some(*sum as i32)
+    });
+    [0].into_iter().chain(sums).collect()
+}
+
 fn check_packed(window: Option<[usize; 2]>, features: usize, call: Attention<'_>) {
     let stream = Device::auto().stream().unwrap();
     let lengths = [(3, 3), (0, 0), (200, 260), (5, 0), (1, 1), (130, 129)];
-    let ends = |of: fn(&(usize, usize)) -> usize| {
-        let sums = lengths.iter().map(of).scan(0, |sum, length| {
-            *sum += length;
-            Some(*sum as i32)
-        });
-        [0].into_iter().chain(sums).collect::<Vec<i32>>()
-    };
-    let (of_queries, of_keys) = (ends(|it| it.0), ends(|it| it.1));
+    let of_queries = ends(lengths.iter().map(|it| it.0));
+    let of_keys = ends(lengths.iter().map(|it| it.1));
     let [queries, keys] = [&of_queries, &of_keys].map(|it| it[lengths.len()] as usize);
     let case = Case {
         queries,

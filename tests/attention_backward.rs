@@ -3,7 +3,7 @@
 use cutlet::{Attention, Device, DeviceTensor, Error, Stream, Tensor, TensorMut, layout};
 use half::{bf16, f16};
 
-use crate::attention::{CAUSAL, Case, Operands, PLAIN, Rounded, numbers};
+use crate::attention::{CAUSAL, Case, Operands, PLAIN, Rounded, ends, numbers};
 
 /// A gradient in f64, and the sum of its terms without signs.
 struct Expected {
@@ -429,14 +429,8 @@ fn packed_sequences_of_any_lengths() {
     let stream = Device::auto().stream().unwrap();
     for (window, features) in [(None, 64), (CAUSAL, 128), (Some([50, 0]), 64)] {
         let lengths = [(3, 3), (0, 0), (200, 150), (5, 0), (0, 7), (130, 129)];
-        let ends = |of: fn(&(usize, usize)) -> usize| {
-            let sums = lengths.iter().map(of).scan(0, |sum, length| {
-                *sum += length;
-                Some(*sum as i32)
-            });
-            [0].into_iter().chain(sums).collect::<Vec<i32>>()
-        };
-        let (of_queries, of_keys) = (ends(|it| it.0), ends(|it| it.1));
+        let of_queries = ends(lengths.iter().map(|it| it.0));
+        let of_keys = ends(lengths.iter().map(|it| it.1));
         let [queries, keys] = [&of_queries, &of_keys].map(|it| it[lengths.len()] as usize);
         let case = Case {
             queries,

@@ -121,7 +121,15 @@ impl Call<'_> {
         let features = for_features(instances, |it| it.features, self.extents.features)?.features;
         let instance = (instances.iter())
             .filter(|it| it.features == features)
-            .min_by_key(|it| self.cost_of_keys(it.queries, it.keys as u32))
+            .reduce(|best, it| {
+                let cost = |it: &sm90::instances::Instance<T, M>| {
+                    self.cost_of_keys(it.queries, it.keys as u32)
+                };
+                match cost(it) < cost(best) {
+                    true => it,
+                    false => best,
+                }
+            })
             .expect("there are instances for these features");
         self.args.tiles = self.tiles(instance.queries);
         let [queries, keys, values, _] = self.heads.map(|it| it.spec::<T>());

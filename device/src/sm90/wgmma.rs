@@ -259,9 +259,8 @@ pub fn warpgroup_wait<const PENDING: u32>() {
     imp::wait::<PENDING>();
 }
 
-/// The rows of the table of instructions. Expands `$each!` with its own arguments in braces, and then with every N,
-/// with the operands that have it, and with the numbers of the accumulator registers that this N has and the N before
-/// has not. The operands are `all`, or `floats` alone: beyond 32, integers have every second N.
+/// The rows of the table of instructions. Expands `$each!` with its own arguments in braces, and then with the rows. A row
+/// is an N, the operands that have it, and the accumulator registers that it has and the N before has not. The operands are `all`, or `floats` alone: beyond 32, integers have every second N.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __wgmma_n {

@@ -8,6 +8,5 @@ pub mod config;
 pub mod instances;
 pub mod kernel;
 mod mainloop;
-mod rows;
 mod scores;
 mod store;

@@ -1,5 +1,5 @@
-//! The epilogue pass: a second kernel, which applies everything that can be fused to accumulators in f32, or scales and
-//! all of it to sums in f32 or i32, and writes a C of any type and alignment.
+//! The epilogue pass: a second kernel, which writes a C of any type and alignment. It applies everything that can be
+//! fused to accumulators in f32. Of sums in f32 or i32, it applies scales, too.
 
 use cutlet_device::{
     DeviceData, Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, instantiate, thread_idx,

@@ -25,5 +25,6 @@ pub mod instances;
 pub mod kernel;
 mod mainloop;
 pub mod queries;
+mod rows;
 pub mod statistics;
 pub mod turns;

@@ -173,9 +173,9 @@ pub struct Storage<C: Config> {
     pub(super) full: Pipeline<Stages>,
 }
 
-/// The boxes of the maps of queries and gradients, of keys, and of values, whose dimensions are features, rows, heads
-/// and sequences; and that of the statistics, whose dimensions are queries of a block, and `log_sums` and `row_sums` of
-/// all blocks by turns.
+/// The boxes of the maps of queries and gradients, of keys, of values, and of the statistics. The first three have the
+/// dimensions features, rows, heads and sequences. That of the statistics has the queries of a block, and then `log_sums`
+/// and `row_sums` of all blocks by turns.
 pub const fn boxes<C: Config>() -> [TmaBox; 4] {
     [
         Tile::<C, C::Queries>::tile_box(1),

@@ -22,10 +22,10 @@ use super::config::{
     Config, KEYS, PART, RingOfNumbers, Stages, Storage, SumsOfBlock, Tile, part_of,
 };
 use super::mainloop::{Gradients, KeysOfConsumer, Mainloop, OfKeys, Step, consumer_idx};
+use super::rows::store_rows;
 use super::turns::Turns;
 use crate::attention::mask::{KeyBlocks, ScorePlaces};
 use crate::attention::sm90::config::{CONSUMERS, ROWS};
-use crate::attention::sm90::rows::store_rows;
 
 /// The maps of queries, keys, values, the output's gradient and the statistics.
 type Maps<'a> = [&'a TensorMap; 5];

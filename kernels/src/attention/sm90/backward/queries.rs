@@ -6,9 +6,9 @@ use cutlet_layout_core::{Fixed, Fragment, NoSwizzle, RowMajor, StaticLayout, Ten
 
 use super::args::QueriesArgs;
 use super::config::{Config, StoresOfQueries, SumsOfBlock, SumsOfThread, TilesOfQueries};
+use super::rows::store_rows;
 use crate::attention::scheduler::Sequence;
 use crate::attention::sm90::config::CONSUMERS;
-use crate::attention::sm90::rows::store_rows;
 
 /// Threads of a block: as many as those that wrote the sums of a block of queries.
 pub const THREADS: u32 = 128 * CONSUMERS as u32;
