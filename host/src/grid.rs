@@ -13,6 +13,14 @@ pub struct Grid {
     pub z: u32,
 }
 
+impl Grid {
+    /// How many blocks there are in all.
+    pub(crate) fn blocks(self) -> u64 {
+        let of_plane = u64::from(self.x) * u64::from(self.y);
+        of_plane.saturating_mul(u64::from(self.z))
+    }
+}
+
 impl From<u32> for Grid {
     fn from(x: u32) -> Grid {
         Grid { x, y: 1, z: 1 }

@@ -17,8 +17,8 @@ use crate::module::Entry;
 use crate::stream::Queue;
 use crate::{Error, Function, Grid, Result, Stream};
 
-/// The configuration of a launch: its grid, its clusters, and whether it may begin early. Threads and
-/// shared memory belong to the kernel.
+/// The configuration of a launch: its grid, its clusters, whether it may begin early, and whether its blocks run at the
+/// same time. Threads and shared memory belong to the kernel.
 ///
 /// A [`Grid`], or anything that converts to one, converts to a configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +32,10 @@ pub struct LaunchConfig {
     /// ends. It must wait (`griddepcontrol.wait`) before it reads that kernel's results. Below compute
     /// capability 9.0 the launch is an ordinary one.
     pub overlap_previous: bool,
+    /// Cooperative launch: no block runs before there is room for all of them, so that blocks may
+    /// [wait](cutlet_device::wait_until) for each other, whatever else runs on the device. The grid has at most
+    /// [`Function::resident_blocks`].
+    pub cooperative: bool,
 }
 
 impl<G: Into<Grid>> From<G> for LaunchConfig {
@@ -40,6 +44,7 @@ impl<G: Into<Grid>> From<G> for LaunchConfig {
             grid: grid.into(),
             cluster: 1,
             overlap_previous: false,
+            cooperative: false,
         }
     }
 }
@@ -108,6 +113,9 @@ impl Stream {
         let of_function = || format!("kernel `{name}`");
         function.device().expect(self.device(), of_function)?;
         check_grid(name, bounds, config.grid, self.device())?;
+        if config.cooperative {
+            check_cooperative(function, config.grid)?;
+        }
         let buffers = RefCell::new(Buffers::of_kernel(function.parameters()));
         let args = args.into_args(name, self, &buffers)?;
         match (function.code(), self.queue()) {
@@ -176,6 +184,23 @@ fn check_grid(
         );
     }
     Ok(())
+}
+
+/// Refuses a grid whose blocks cannot all run at the same time.
+fn check_cooperative<A: KernelArgs>(function: &Function<A>, grid: Grid) -> Result<()> {
+    let room = u64::from(function.resident_blocks()?);
+    if grid.blocks() <= room {
+        return Ok(());
+    }
+    Err(Error::BadGrid {
+        kernel: function.name(),
+        grid,
+        found: format!(
+            "{} runs at most {room} of its blocks at the same time, as a cooperative launch must",
+            function.device().name()
+        ),
+        fix: "launch at most `Function::resident_blocks` blocks, and give each of them more work",
+    })
 }
 
 /// # Safety
@@ -248,7 +273,7 @@ unsafe fn launch_pointers(
     pointers: &mut [*mut c_void; MAX_ARGS],
 ) -> Result<()> {
     // SAFETY: an attribute is plain data, and all zeros are a valid one (`IGNORE`).
-    let mut attributes: [CUlaunchAttribute; 2] = unsafe { std::mem::zeroed() };
+    let mut attributes: [CUlaunchAttribute; 3] = unsafe { std::mem::zeroed() };
     let mut count = 0;
     if bounds.cluster() > 1 {
         attributes[count] = cluster_attribute(bounds);
@@ -258,6 +283,12 @@ unsafe fn launch_pointers(
         let attribute = &mut attributes[count];
         attribute.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
         attribute.value.programmaticStreamSerializationAllowed = 1;
+        count += 1;
+    }
+    if config.cooperative {
+        let attribute = &mut attributes[count];
+        attribute.id = CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        attribute.value.cooperative = 1;
         count += 1;
     }
     let launch = CUlaunchConfig {

@@ -25,8 +25,8 @@ static PTX: PtxLibrary = PtxLibrary {
 
 mod kernels {
     use cutlet_device::{
-        Global, GlobalMut, block_idx, cluster_rank, grid_dependency_wait, kernel, sync_threads,
-        thread_idx,
+        Global, GlobalMut, atomic_add, atomic_load, block_idx, cluster_rank, grid_dependency_wait,
+        kernel, sync_threads, thread_idx, wait_until,
     };
 
     /// `y = a·x + y`, one element per thread.
@@ -64,6 +64,19 @@ mod kernels {
         let block = i64::from(block_idx().x.get());
         // SAFETY: `out` has an element for each block, and no two blocks have the same index.
         unsafe { out.store(block, cluster_rank().get()) };
+    }
+
+    /// Every block arrives, and waits for all others.
+    ///
+    /// # Safety
+    /// `arrived` has one element, which is 0. All blocks run at the same time.
+    #[kernel(threads = 1)]
+    pub unsafe fn meet(blocks: u32, arrived: GlobalMut<u32>) {
+        // SAFETY: `arrived` has the element.
+        unsafe {
+            atomic_add(arrived, 0, 1);
+            wait_until(|| atomic_load(arrived, 0) == blocks);
+        }
     }
 
     /// Its cluster size rarely divides a number of cores.
@@ -207,6 +220,75 @@ fn a_launch_chooses_the_cluster_of_a_kernel_that_has_none() -> Result<()> {
             let message = refused.unwrap_err().to_string();
             assert!(message.contains(expected), "{message}");
         }
+    }
+    Ok(())
+}
+
+/// A launch whose blocks all run at the same time.
+fn cooperative(blocks: u32) -> LaunchConfig {
+    LaunchConfig {
+        cooperative: true,
+        ..LaunchConfig::from(blocks)
+    }
+}
+
+#[test]
+fn blocks_of_cooperative_launches_wait_for_each_other() -> Result<()> {
+    for device in devices() {
+        // If both launches had a part of the device, each would wait for ever for blocks that have no room.
+        let streams = [device.stream()?, device.stream()?];
+        let meet = device.load(&PTX, &kernels::meet)?;
+        let blocks = meet.resident_blocks()?;
+        let mut arrived = [streams[0].zeroed::<u32>(1)?, streams[1].zeroed::<u32>(1)?];
+        for _ in 0..20 {
+            for (stream, arrived) in streams.iter().zip(&mut arrived) {
+                stream.fill_bytes(arrived.view_mut(), 0)?;
+                // SAFETY: the counter is 0, and lives past the download.
+                unsafe { stream.launch(&meet, cooperative(blocks), (blocks, arrived))? };
+            }
+        }
+        for (stream, arrived) in streams.iter().zip(&arrived) {
+            assert_eq!(stream.download(arrived)?, [blocks]);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn cooperative_launches_are_captured() -> Result<()> {
+    for device in devices() {
+        let stream = device.stream()?;
+        let blocks = device.load(&PTX, &kernels::meet)?.resident_blocks()?;
+        let mut arrived = stream.zeroed::<u32>(1)?;
+        let graph = device.capture(|stream| {
+            let meet = stream.device().load(&PTX, &kernels::meet)?;
+            stream.fill_bytes(arrived.view_mut(), 0)?;
+            // SAFETY: the counter is 0, and lives past the last download.
+            unsafe { stream.launch(&meet, cooperative(blocks), (blocks, &mut arrived)) }
+        })?;
+        for _ in 0..2 {
+            // SAFETY: as above.
+            unsafe { graph.launch(&stream)? };
+            assert_eq!(stream.download(&arrived)?, [blocks]);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_cooperative_launch_needs_room_for_all_blocks() -> Result<()> {
+    for device in devices() {
+        let stream = device.stream()?;
+        let meet = device.load(&PTX, &kernels::meet)?;
+        let blocks = meet.resident_blocks()?;
+        let mut arrived = stream.zeroed::<u32>(1)?;
+        let config = cooperative(blocks + 1);
+        // SAFETY: refused before anything runs.
+        let refused = unsafe { stream.launch(&meet, config, (blocks + 1, &mut arrived)) };
+        let message = refused.unwrap_err().to_string();
+        let expected = format!("at most {blocks} of its blocks at the same time");
+        assert!(message.contains(&expected), "{message}");
+        assert!(message.contains("`Function::resident_blocks`"), "{message}");
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use cutlet_device::DeviceData;
 use cutlet_device::tma::TensorMap;
-use cutlet_host::{Stream, TensorMapSpec};
+use cutlet_host::{LaunchConfig, Stream, TensorMapSpec};
 use cutlet_kernels::PTX;
 use cutlet_kernels::attention::args::{SequencesArgs, TilesArgs, Window};
 use cutlet_kernels::attention::sm90::backward::args::{
@@ -293,10 +293,14 @@ impl<T: AttentionElement> Call<'_, T> {
         );
         let function = device.load(&PTX, instance.keys)?;
         let grid = (tiles.of_head * tiles.all_heads).min(device.multiprocessors());
-        // SAFETY: as above. What is written overlaps nothing else. A multiprocessor has room for a block, so that blocks
-        // that wait for each other's turns run at the same time. Rows of packed sequences that are none of the
-        // tensors' are neither loaded by TMA nor stored, as `packed` says of them.
-        unsafe { stream.launch(&function, grid, operands)? };
+        let config = LaunchConfig {
+            cooperative: self.deterministic,
+            ..LaunchConfig::from(grid)
+        };
+        // SAFETY: as above. What is written overlaps nothing else. Blocks that wait for each other's turns run at the
+        // same time. Rows of packed sequences that are none of the tensors' are neither loaded by TMA nor stored, as
+        // `packed` says of them.
+        unsafe { stream.launch(&function, config, operands)? };
 
         let args = QueriesArgs {
             query_sums: pointer_mut(query_sums.view().address()),

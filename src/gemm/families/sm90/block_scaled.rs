@@ -275,9 +275,9 @@ impl BlockScaled {
         };
         let args = self.args(problem, target);
         let config = LaunchConfig {
-            grid: self.candidate.blocks.into(),
             cluster: traits.blocks_of_cluster(),
             overlap_previous: true,
+            ..LaunchConfig::from(self.candidate.blocks)
         };
         let scale = Scale { alpha, beta: 0.0 };
         // An unused map may be any map.

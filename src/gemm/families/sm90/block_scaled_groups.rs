@@ -104,9 +104,9 @@ impl Launch<F8E4M3, bf16> for GroupedLaunch {
             beta: problem.beta,
         };
         let config = LaunchConfig {
-            grid: self.candidate.blocks.into(),
             cluster: traits.blocks_of_cluster(),
             overlap_previous: true,
+            ..LaunchConfig::from(self.candidate.blocks)
         };
         let all = (
             map_a, map_b, map_c, map_scales, scales_b, c, nowhere, args, scale,

@@ -73,9 +73,9 @@ impl<T: Types, Epi: Epilogue> Loaded<T, Epi> {
         let mut args = parameters.args;
         args.output.arrivals = arrivals;
         let config = LaunchConfig {
-            grid: parameters.blocks.into(),
             cluster: self.traits.blocks_of_cluster(),
             overlap_previous: true,
+            ..LaunchConfig::from(parameters.blocks)
         };
         let (c, partials) = (pointer_mut(parameters.output), pointer_mut(partials));
         let all = (map_a, map_b, map_c, c, partials, args, parameters.epilogue);
