@@ -154,6 +154,7 @@ def attention_decode(
     scale: Optional[float] = None,
     soft_cap: float = 0.0,
     sinks: Any = None,
+    log_sum_exp: Any = None,
     out: Optional[_A] = None,
     stream: Optional[_Stream] = None,
 ) -> _A: ...

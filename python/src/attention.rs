@@ -68,14 +68,7 @@ pub fn attention<'py>(
     let sinks = read("sinks", sinks, DataType::F32)?;
     let packed = Packed::read(&mut call, packed.as_ref())?;
     let (out, to) = output(&mut call, (queries, q), out)?;
-    let log_sum_exp = match log_sum_exp {
-        None => None,
-        Some(array) => {
-            let array = call.write("log_sum_exp", array)?;
-            array.expect_type(NAME, DataType::F32)?;
-            Some(array)
-        }
-    };
+    let log_sum_exp = write_log_sum_exp(&mut call, log_sum_exp)?;
     if q.shape().contains(&0) {
         return Ok(out);
     }
@@ -156,6 +149,17 @@ pub fn output<'py>(
         ));
     }
     Ok((out, to))
+}
+
+/// The array for the logarithms of sums, if it is given.
+pub fn write_log_sum_exp<'py>(
+    call: &mut Call<'py>,
+    array: Option<&Bound<'py, PyAny>>,
+) -> Result<Option<Argument>> {
+    let Some(array) = array else { return Ok(None) };
+    let array = call.write("log_sum_exp", array)?;
+    array.expect_type(call.operation, DataType::F32)?;
+    Ok(Some(array))
 }
 
 /// Enqueues a call for the type of the queries.

@@ -4,7 +4,9 @@ use cutlet::{AttentionDecode, AttentionElement};
 use pyo3::prelude::*;
 
 use crate::array::Array;
-use crate::attention::{Laid, by_type, keys_of, numbers, output, read_heads, read_some, view};
+use crate::attention::{
+    Laid, by_type, keys_of, numbers, output, read_heads, read_some, view, write_log_sum_exp,
+};
 use crate::call::Call;
 use crate::data_type::DataType;
 use crate::error::Result;
@@ -18,7 +20,7 @@ const NAME: &str = "attention_decode";
 /// read.
 ///
 /// Arguments:
-///     queries: (sequences, queries, heads, features), float16 or bfloat16, of up to 128 features, a multiple of 8.
+///     queries: (sequences, queries, heads, features), float16 or bfloat16, of up to 256 features, a multiple of 8.
 ///     keys, values: (sequences, keys, heads of keys, features), or with a table (pages, keys of a page, heads of keys,
 ///         features). They have one shape and the same strides. Heads of queries share keys if these have fewer heads.
 ///     lengths: (sequences,), int32: the keys of each sequence; all of the tensor by default.
@@ -29,6 +31,8 @@ const NAME: &str = "attention_decode";
 ///     scale: Above 0; `features ** -0.5` by default.
 ///     soft_cap: Scores become `soft_cap * tanh(score / soft_cap)`.
 ///     sinks: (heads,), float32: a score more in each sum.
+///     log_sum_exp: (sequences, queries, heads), float32: the logarithm of each query's sum is written to it. With it,
+///         outputs for parts of a cache can be joined.
 ///     out: As `queries`.
 ///     stream: As in `gemm`.
 ///
@@ -41,7 +45,7 @@ const NAME: &str = "attention_decode";
 #[pyfunction]
 #[pyo3(signature = (
     queries, keys, values, *, lengths=None, table=None, longest=None, splits=None, window=None, scale=None, soft_cap=0.0,
-    sinks=None, out=None, stream=None
+    sinks=None, log_sum_exp=None, out=None, stream=None
 ))]
 #[expect(clippy::too_many_arguments, reason = "they are keywords")]
 pub fn attention_decode<'py>(
@@ -57,6 +61,7 @@ pub fn attention_decode<'py>(
     scale: Option<f32>,
     soft_cap: f32,
     sinks: Option<&Bound<'py, PyAny>>,
+    log_sum_exp: Option<&Bound<'py, PyAny>>,
     out: Option<&Bound<'py, PyAny>>,
     stream: Option<&Bound<'py, PyAny>>,
 ) -> Result<Bound<'py, PyAny>> {
@@ -67,6 +72,7 @@ pub fn attention_decode<'py>(
     let table = read_some(&mut call, "table", table, DataType::I32)?;
     let sinks = read_some(&mut call, "sinks", sinks, DataType::F32)?;
     let (out, to) = output(&mut call, (queries, q), out)?;
+    let log_sum_exp = write_log_sum_exp(&mut call, log_sum_exp)?;
     if q.shape().contains(&0) {
         return Ok(out);
     }
@@ -79,6 +85,7 @@ pub fn attention_decode<'py>(
         table: table.as_deref().map(laid).transpose()?,
         lengths: numbers(NAME, lengths.as_deref())?,
         sinks: numbers(NAME, sinks.as_deref())?,
+        log_sum_exp: log_sum_exp.as_deref().map(laid).transpose()?,
         longest,
         splits,
         window: window.map(keys_of),
@@ -103,6 +110,7 @@ struct Operands<'a> {
     table: Option<Laid<'a>>,
     lengths: Option<&'a Array>,
     sinks: Option<&'a Array>,
+    log_sum_exp: Option<Laid<'a>>,
     longest: Option<usize>,
     splits: Option<usize>,
     window: Option<[usize; 2]>,
@@ -123,6 +131,9 @@ impl Operands<'_> {
             }
             if let Some(sinks) = self.sinks {
                 attention = attention.sinks(view(sinks, context)?);
+            }
+            if let Some(to) = &self.log_sum_exp {
+                attention = attention.log_sum_exp(to.tensor_mut::<f32>(context)?);
             }
             if let Some(lengths) = self.lengths {
                 attention = attention.lengths(view(lengths, context)?);

@@ -72,12 +72,15 @@ def test_decoding_against_a_cache_of_various_lengths(dtype):
     q, k, v = arrays(2, 150, 4, 2, 64, dtype)
     lengths = numpy.array([150, 70], "int32")
     for splits in (None, 1, 3):
-        found = cutlet.attention_decode(q, k, v, lengths=lengths, splits=splits).astype("float64")
+        sums = numpy.full((2, 2, 4), numpy.nan, "float32")
+        options = {"lengths": lengths, "splits": splits, "log_sum_exp": sums}
+        found = cutlet.attention_decode(q, k, v, **options).astype("float64")
         for sequence, keys in enumerate(lengths):
             visible = numpy.arange(keys) <= numpy.arange(2)[:, None] + keys - 2
             of = slice(sequence, sequence + 1)
-            expected, _ = formula(q[of], k[of, :keys], v[of, :keys], visible=visible)
+            expected, logarithms = formula(q[of], k[of, :keys], v[of, :keys], visible=visible)
             assert numpy.allclose(found[of], expected, atol=2e-2)
+            assert numpy.allclose(sums[of], logarithms, atol=1e-3)
 
 
 def test_decoding_in_pages():
