@@ -1,6 +1,5 @@
 //! Operations on tensors: one body for the CPU and for GPUs, as candle's custom operations.
 
-use candle_core::op::BackpropOp;
 use candle_core::{
     CpuStorage, CustomOp1, CustomOp2, CustomOp3, Error, Layout, Result, Shape, Storage, StorageRef,
     Tensor,
@@ -119,14 +118,14 @@ pub(crate) fn apply<O: Operation<OPERANDS>, const OPERANDS: usize>(
         rhs: storage.device().location(),
         op: name,
     };
-    let (storage, shape) = match first {
+    match first {
         Storage::Cpu(_) => {
             let operands = each_operand::<Cpu, OPERANDS>(&lent, |storage| match storage {
                 Storage::Cpu(storage) => Ok(storage),
                 storage => Err(other(storage).bt()),
             })?;
             let (storage, shape) = operation.forward::<Cpu>(operands)?;
-            (Storage::Cpu(storage), shape)
+            Ok(Cpu::tensor(storage, shape))
         }
         #[cfg(feature = "cuda")]
         Storage::Cuda(_) => {
@@ -135,22 +134,16 @@ pub(crate) fn apply<O: Operation<OPERANDS>, const OPERANDS: usize>(
                 storage => Err(other(storage).bt()),
             })?;
             let (storage, shape) = operation.forward::<Cuda>(operands)?;
-            (Storage::Cuda(storage), shape)
+            Ok(Cuda::tensor(storage, shape))
         }
         storage => {
             let found = storage.device().location();
             let refused = format!(
                 "{name}: the tensors are on {found:?}; use the CPU or, with the feature `cuda`, a GPU"
             );
-            return Err(Error::Msg(refused).bt());
+            Err(Error::Msg(refused).bt())
         }
-    };
-    Ok(Tensor::from_storage(
-        storage,
-        shape,
-        BackpropOp::none(),
-        false,
-    ))
+    }
 }
 
 /// The tensors' memory, which `of` takes for that of one kind of device.

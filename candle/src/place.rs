@@ -3,7 +3,8 @@
 use std::cell::RefCell;
 
 use candle_core::backend::BackendStorage;
-use candle_core::{CpuStorage, Error, Result, WithDType};
+use candle_core::op::BackpropOp;
+use candle_core::{CpuStorage, Error, Result, Shape, Storage, Tensor, WithDType};
 use cutlet::{DeviceData, Stream, View, ViewMut};
 
 use crate::context::Context;
@@ -51,6 +52,14 @@ pub(crate) trait Place: Sized {
         len: usize,
         write: impl FnOnce(ViewMut<'_, T>) -> cutlet::Result<()>,
     ) -> Result<Self::Storage>;
+
+    /// The memory as candle has it for all devices.
+    fn any(storage: Self::Storage) -> Storage;
+
+    /// A packed tensor of this memory, without a gradient.
+    fn tensor(storage: Self::Storage, shape: Shape) -> Tensor {
+        Tensor::from_storage(Self::any(storage), shape, BackpropOp::none(), false)
+    }
 }
 
 /// Elements that are borrowed for work in a stream. They may be dropped when the work is enqueued.
@@ -102,6 +111,10 @@ impl Place for Cpu {
         let view = unsafe { ViewMut::from_raw(stream.device(), address, len) };
         write(view.map_err(Error::wrap)?).map_err(Error::wrap)?;
         Ok(T::to_cpu_storage_owned(elements))
+    }
+
+    fn any(storage: CpuStorage) -> Storage {
+        Storage::Cpu(storage)
     }
 }
 

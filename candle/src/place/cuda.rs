@@ -6,7 +6,7 @@ use std::sync::Arc;
 use candle_core::backend::BackendStorage;
 use candle_core::cuda_backend::cudarc::driver::{CudaStream, DeviceRepr};
 use candle_core::cuda_backend::{CudaDType, CudaStorage};
-use candle_core::{Error, Result};
+use candle_core::{Error, Result, Storage};
 use cutlet::{DeviceData, Stream, View, ViewMut};
 use cutlet_host::{Borrowed, BorrowedMut};
 
@@ -67,6 +67,10 @@ impl Place for Cuda {
             elements,
             like.device().clone(),
         ))
+    }
+
+    fn any(storage: CudaStorage) -> Storage {
+        Storage::Cuda(storage)
     }
 }
 
