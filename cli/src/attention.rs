@@ -8,7 +8,7 @@ use cutlet::AttentionKernels;
 use serde::Serialize;
 
 use crate::backend::RanOn;
-use crate::bench::attention::heads::{Check, Heads, Shape};
+use crate::bench::attention::heads::{Call, Check, Heads, PRODUCTS, Shape};
 use crate::measure::setting::Setting;
 use crate::timed::{TimedArgs, extent};
 use crate::units;
@@ -107,7 +107,7 @@ pub fn run(args: &AttentionArgs) -> Result<ExitCode, Box<dyn std::error::Error>>
         device: RanOn::new(setting.stream.device()),
         shape,
         microseconds: time.as_secs_f64() * 1e6,
-        tflops: shape.operations() / time.as_secs_f64() / 1e12,
+        tflops: shape.operations_of(PRODUCTS) / time.as_secs_f64() / 1e12,
         check: check.transpose()?,
     };
     output.result(&report)?;

@@ -1,6 +1,7 @@
-//! `cutlet bench attention`: attention in bf16, checked against loops, beside PyTorch's where a Python has it; and steps
-//! of decoding, beside a copy.
+//! `cutlet bench attention`: attention in bf16, or its gradients, checked against loops, beside PyTorch's where a Python
+//! has it; and steps of decoding, beside a copy.
 
+mod backward;
 mod decode;
 pub mod heads;
 
@@ -10,7 +11,8 @@ use clap::Args;
 use cutlet::Device;
 use serde::Serialize;
 
-use self::heads::{Check, Heads, Shape};
+use self::backward::Gradients;
+use self::heads::{Call, Check, Heads, PRODUCTS, PRODUCTS_OF_GRADIENTS, Shape};
 use super::error::Result;
 use super::pytorch::{Compared, PyTorch};
 use crate::backend::{Backend, RanOn, no_figures};
@@ -35,15 +37,19 @@ pub struct AttentionArgs {
     /// Tokens of a sequence, separated by commas. By default, 1024, 4096 and 16384 on a GPU, 200 on the CPU.
     #[arg(long, value_delimiter = ',', value_parser = extent)]
     tokens: Vec<usize>,
-    /// Features of a head, separated by commas, of up to 256 each.
-    #[arg(long, value_delimiter = ',', value_parser = extent, default_values_t = [64, 128, 256])]
+    /// Features of a head, separated by commas, of up to 256 each. By default, 64, 128 and 256. With `--backward`, up to
+    /// 128 each, and by default, 64 and 128.
+    #[arg(long, value_delimiter = ',', value_parser = extent)]
     features: Vec<usize>,
     /// Heads of queries for each head of keys and values.
     #[arg(long, value_parser = extent, default_value_t = 1)]
     group: usize,
+    /// The gradients of queries, keys and values instead, on the CPU and on Hopper.
+    #[arg(long)]
+    backward: bool,
     /// Steps of decoding instead, with contiguous caches and in pages of 16 and of 64 keys, each against a copy of as
     /// many bytes: 16 sequences of 8192 keys, 64 of 4096 and one of 8192, of 32 heads and 8 of keys, of 128 features.
-    #[arg(long, conflicts_with_all = ["tokens", "features", "group"])]
+    #[arg(long, conflicts_with_all = ["tokens", "features", "group", "backward"])]
     decode: bool,
     /// Rounds of each time.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(5..=1000))]
@@ -103,7 +109,7 @@ pub fn run(args: &AttentionArgs) -> Result<ExitCode> {
     }
     let pytorch = setting.on_gpu().then(|| {
         setting.progress.wait("PyTorch");
-        PyTorch::of(&for_pytorch(&rows, args.rounds))
+        PyTorch::of(&for_pytorch(args, &rows))
     });
     setting.progress.end();
     if let Some(pytorch) = &pytorch {
@@ -179,12 +185,20 @@ fn row(
     let progress = &setting.progress;
     progress.now(&shape.to_string());
     progress.step("inputs");
-    let mut heads = Heads::new(shape, setting)?;
+    let mut call: Box<dyn Call> = match args.backward {
+        true => Box::new(Gradients::new(shape, setting)?),
+        false => Box::new(Heads::new(shape, setting)?),
+    };
     progress.step("timing");
-    let time = time(timer, setting, args.rounds, &mut heads)?;
-    let per_second = shape.operations() / time.median * 1e6;
+    let time = time(timer, setting, args.rounds, call.as_mut())?;
+    let products = match args.backward {
+        true => PRODUCTS_OF_GRADIENTS,
+        false => PRODUCTS,
+    };
+    let operations = shape.operations_of(products);
+    let per_second = operations / time.median * 1e6;
     progress.step("checking");
-    let check = heads.check(&setting.stream)?;
+    let check = call.check(&setting.stream)?;
     let line = format!(
         "{:>10.1} us  {}  {shape}: {check}",
         time.median,
@@ -201,10 +215,14 @@ fn row(
 }
 
 /// The shapes as PyTorch is asked to compute them.
-fn for_pytorch(rows: &[RowReport], rounds: u32) -> Vec<Compared> {
+fn for_pytorch(args: &AttentionArgs, rows: &[RowReport]) -> Vec<Compared> {
+    let operation = match args.backward {
+        true => "attention_backward",
+        false => "attention",
+    };
     let compared = rows.iter().map(|row| Compared {
         id: row.shape.to_string(),
-        problem: row.shape.for_pytorch(rounds),
+        problem: row.shape.for_pytorch(operation, args.rounds),
         ours: Some(row.microseconds),
     });
     compared.collect()
@@ -220,6 +238,11 @@ fn shapes(args: &AttentionArgs, on_gpu: bool) -> Vec<Shape> {
     let tokens = match args.tokens.as_slice() {
         [] => by_default,
         tokens => tokens,
+    };
+    let features: &[usize] = match (args.features.as_slice(), args.backward) {
+        ([], true) => &[64, 128],
+        ([], false) => &[64, 128, 256],
+        (features, _) => features,
     };
     let of_features = |&features: &usize| {
         let heads = if on_gpu { (WIDTH / features).max(1) } else { 1 };
@@ -237,24 +260,24 @@ fn shapes(args: &AttentionArgs, on_gpu: bool) -> Vec<Shape> {
         };
         tokens.iter().flat_map(of_tokens)
     };
-    args.features.iter().flat_map(of_features).collect()
+    features.iter().flat_map(of_features).collect()
 }
 
 /// Runs of a graph, so that its launch does not decide.
 const GRAPH_RUNS: usize = 8;
 
 /// Microseconds of a call, in a graph on a GPU.
-fn time(timer: &mut Timer, setting: &Setting, rounds: u32, heads: &mut Heads) -> Result<Spread> {
+fn time(timer: &mut Timer, setting: &Setting, rounds: u32, call: &mut dyn Call) -> Result<Spread> {
     let rounds = rounds as usize;
     if !setting.on_gpu() {
-        return Ok(timer.time(rounds, |stream| heads.enqueue(stream))?);
+        return Ok(timer.time(rounds, |stream| call.enqueue(stream))?);
     }
     // The kernel is loaded before the capture.
-    heads.enqueue(&setting.stream)?;
+    call.enqueue(&setting.stream)?;
     let graph = setting
         .stream
         .device()
-        .capture(|stream| (0..GRAPH_RUNS).try_for_each(|_| heads.enqueue(stream)))?;
+        .capture(|stream| (0..GRAPH_RUNS).try_for_each(|_| call.enqueue(stream)))?;
     // SAFETY: the tensors live until the last launch was waited for.
     let times = timer.time(rounds, |stream| Ok(unsafe { graph.launch(stream) }?))?;
     Ok(times.over(GRAPH_RUNS as f64))

@@ -122,23 +122,51 @@ def mixture_of_experts(*extents):
 
 def attention(*extents):
     """The ways to compute attention."""
+    run, _ = attention_of(extents)
+    return {name: lambda backend=backend: run(backend) for name, backend in attention_backends().items()}
+
+
+def attention_backward(*extents):
+    """The ways to compute the gradients of attention."""
+    run, operands = attention_of(extents, requires_grad=True)
+
+    def of(backend):
+        kept = []
+
+        def gradients():
+            if not kept:
+                output = run(backend)
+                kept.extend([output, torch.randn_like(output)])
+            return torch.autograd.grad(kept[0], operands, kept[1], retain_graph=True)
+
+        return gradients
+
+    return {name: of(backend) for name, backend in attention_backends().items()}
+
+
+def attention_backends():
+    """The kernels that attention is computed by."""
+    backends = torch.nn.attention.SDPBackend
+    return {"cuDNN": backends.CUDNN_ATTENTION, "FlashAttention": backends.FLASH_ATTENTION}
+
+
+def attention_of(extents, requires_grad=False):
+    """Attention by a backend, and its operands."""
     sequences, tokens, heads, heads_of_keys, features, causal = map(int, extents)
 
     def of_heads(heads):
-        return torch.randn(sequences, tokens, heads, features, device="cuda", dtype=torch.bfloat16).transpose(1, 2)
+        options = {"device": "cuda", "dtype": torch.bfloat16, "requires_grad": requires_grad}
+        return torch.randn(sequences, tokens, heads, features, **options)
 
-    q, k, v = of_heads(heads), of_heads(heads_of_keys), of_heads(heads_of_keys)
+    operands = of_heads(heads), of_heads(heads_of_keys), of_heads(heads_of_keys)
     options = {"is_causal": bool(causal), "enable_gqa": heads != heads_of_keys}
-    backends = torch.nn.attention.SDPBackend
 
-    def by(backend):
-        def run():
-            with torch.nn.attention.sdpa_kernel(backend):
-                return torch.nn.functional.scaled_dot_product_attention(q, k, v, **options)
+    def run(backend):
+        q, k, v = (operand.transpose(1, 2) for operand in operands)
+        with torch.nn.attention.sdpa_kernel(backend):
+            return torch.nn.functional.scaled_dot_product_attention(q, k, v, **options)
 
-        return run
-
-    return {"cuDNN": by(backends.CUDNN_ATTENTION), "FlashAttention": by(backends.FLASH_ATTENTION)}
+    return run, operands
 
 
 def on_rows(operation, *extents):
@@ -185,7 +213,8 @@ def main():
         operation, rounds, *extents = problem.split()
         runs = {}
         try:
-            makers = {"moe": mixture_of_experts, "einsum": contraction, "attention": attention, "rows": on_rows}
+            makers = {"moe": mixture_of_experts, "einsum": contraction, "rows": on_rows}
+            makers |= {"attention": attention, "attention_backward": attention_backward}
             make = makers.get(operation, lambda *it: moved_rows(operation, *it))
             runs = make(*extents)
         except Exception as error:

@@ -11,6 +11,11 @@ use crate::measure::error::Result;
 use crate::measure::random::random;
 use crate::measure::setting::Setting;
 
+/// Products of attention.
+pub const PRODUCTS: usize = 2;
+/// Products of its gradients.
+pub const PRODUCTS_OF_GRADIENTS: usize = 5;
+
 /// The extents of a call, of as many keys as queries.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Shape {
@@ -23,17 +28,31 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// Twice the multiply-adds of the visible products.
-    pub fn operations(&self) -> f64 {
+    /// Twice the multiply-adds of so many products of visible queries and keys.
+    pub fn operations_of(&self, products: usize) -> f64 {
         let visible = match self.causal {
             true => self.tokens * (self.tokens + 1) / 2,
             false => self.tokens * self.tokens,
         };
-        4.0 * (self.sequences * self.heads * self.features) as f64 * visible as f64
+        2.0 * (products * self.sequences * self.heads * self.features) as f64 * visible as f64
     }
 
-    /// The problem as the script for PyTorch reads it.
-    pub fn for_pytorch(&self, rounds: u32) -> String {
+    /// The extents of queries, and of keys.
+    pub fn extents(&self) -> [[usize; 4]; 2] {
+        let of = |heads| [self.sequences, self.tokens, heads, self.features];
+        [of(self.heads), of(self.heads_of_keys)]
+    }
+
+    /// The call, without what it reads and writes.
+    pub fn attention<'a>(&self) -> Attention<'a> {
+        match self.causal {
+            true => Attention::new().causal(),
+            false => Attention::new(),
+        }
+    }
+
+    /// The problem as the script for PyTorch reads it, which has this name for the operation.
+    pub fn for_pytorch(&self, operation: &str, rounds: u32) -> String {
         let Shape {
             sequences,
             tokens,
@@ -44,7 +63,7 @@ impl Shape {
         } = *self;
         let causal = u32::from(causal);
         format!(
-            "attention {rounds} {sequences} {tokens} {heads} {heads_of_keys} {features} {causal}"
+            "{operation} {rounds} {sequences} {tokens} {heads} {heads_of_keys} {features} {causal}"
         )
     }
 }
@@ -67,40 +86,53 @@ impl fmt::Display for Shape {
     }
 }
 
-/// The tensors of a call.
+/// A call that is timed and checked.
+pub trait Call {
+    /// Enqueues the call.
+    ///
+    /// # Errors
+    /// If the launch fails.
+    fn enqueue(&mut self, stream: &Stream) -> Result<()>;
+
+    /// Runs the call into results of NaN, and compares some of their rows.
+    ///
+    /// # Errors
+    /// If the device fails.
+    fn check(&mut self, stream: &Stream) -> Result<Check>;
+}
+
+/// The tensors of attention.
 pub struct Heads {
-    shape: Shape,
-    queries: DeviceTensor<bf16>,
-    keys: DeviceTensor<bf16>,
-    values: DeviceTensor<bf16>,
-    output: DeviceTensor<bf16>,
+    pub(super) shape: Shape,
+    pub(super) queries: DeviceTensor<bf16>,
+    pub(super) keys: DeviceTensor<bf16>,
+    pub(super) values: DeviceTensor<bf16>,
+    pub(super) output: DeviceTensor<bf16>,
     kernels: Option<AttentionKernels>,
 }
 
-/// Queries that are looked at.
-const QUERIES: usize = 24;
+/// Rows that are looked at.
+const ROWS: usize = 24;
 /// The largest relative error: weights and results are rounded to bf16.
 const WITHIN: f64 = 1e-2;
 
-/// How far the outputs of some queries are from what they must be.
+/// How far some rows of a result are from what they must be.
 #[derive(Serialize)]
 pub struct Check {
-    queries: usize,
-    /// ‖exact − found‖ / ‖exact‖ of the outputs.
+    rows: usize,
+    /// ‖exact − found‖ / ‖exact‖ of the rows.
     relative: f64,
-    /// Whether the outputs are as close as bf16 allows.
+    /// Whether the rows are as close as bf16 allows.
     pub right: bool,
 }
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let verdict = if self.right { "right" } else { "wrong" };
-        let Check {
-            queries, relative, ..
-        } = self;
+        let Check { rows, relative, .. } = self;
         write!(
             f,
-            "{verdict}, {queries} queries have a relative error of {relative:.1e}"
+            "{verdict}, {rows} rows have a relative error of {relative:.1e}"
         )
     }
 }
@@ -113,7 +145,7 @@ impl Check {
         output: &[bf16],
         exact: impl Fn(usize) -> Vec<f64> + Sync,
     ) -> Check {
-        let every = (all / QUERIES).max(1) | 1;
+        let every = (all / ROWS).max(1) | 1;
         let rows: Vec<usize> = (0..all).step_by(every).collect();
         let of_row = |&row: &usize| {
             let exact = exact(row);
@@ -127,9 +159,18 @@ impl Check {
         let sum = |nth: usize| sums.iter().map(|it| it[nth]).sum::<f64>();
         let relative = (sum(0) / sum(1)).sqrt();
         Check {
-            queries: rows.len(),
+            rows: rows.len(),
             relative,
             right: relative <= WITHIN,
+        }
+    }
+
+    /// The check of several results: the rows of all, and the largest error.
+    pub fn worst<const RESULTS: usize>(checks: [Check; RESULTS]) -> Check {
+        Check {
+            rows: checks.iter().map(|it| it.rows).sum(),
+            relative: checks.iter().map(|it| it.relative).fold(0.0, f64::max),
+            right: checks.iter().all(|it| it.right),
         }
     }
 }
@@ -140,26 +181,18 @@ impl Heads {
     /// # Errors
     /// If the device is out of memory, or fails.
     pub fn new(shape: Shape, setting: &Setting) -> Result<Heads> {
-        let Shape {
-            sequences,
-            tokens,
-            heads,
-            heads_of_keys,
-            features,
-            ..
-        } = shape;
-        let of_heads = |nth: u64, heads: usize| -> Result<DeviceTensor<bf16>> {
-            let shape = [sequences, tokens, heads, features];
+        let [of_queries, of_keys] = shape.extents();
+        let of_heads = |nth: u64, shape: [usize; 4]| -> Result<DeviceTensor<bf16>> {
             let seed = setting.seed.wrapping_add(nth);
             let numbers = random(&setting.stream, shape.iter().product(), seed)?;
             Ok(DeviceTensor::new(numbers, shape)?)
         };
         Ok(Heads {
             shape,
-            queries: of_heads(0, heads)?,
-            keys: of_heads(1, heads_of_keys)?,
-            values: of_heads(2, heads_of_keys)?,
-            output: of_heads(3, heads)?,
+            queries: of_heads(0, of_queries)?,
+            keys: of_heads(1, of_keys)?,
+            values: of_heads(2, of_keys)?,
+            output: of_heads(3, of_queries)?,
             kernels: None,
         })
     }
@@ -169,27 +202,27 @@ impl Heads {
         Heads { kernels, ..self }
     }
 
-    /// Enqueues the call.
+    /// Enqueues this attention.
     ///
     /// # Errors
     /// If the launch fails.
-    pub fn enqueue(&mut self, stream: &Stream) -> Result<()> {
-        let mut attention = match self.shape.causal {
-            true => Attention::new().causal(),
-            false => Attention::new(),
+    pub fn run(&mut self, stream: &Stream, attention: Attention<'_>) -> Result<()> {
+        let attention = match self.kernels {
+            Some(kernels) => attention.kernels(kernels),
+            None => attention,
         };
-        if let Some(kernels) = self.kernels {
-            attention = attention.kernels(kernels);
-        }
         let output = &mut self.output;
         Ok(attention.run(stream, &self.queries, &self.keys, &self.values, output)?)
     }
+}
 
-    /// Runs the call into an output of NaN, and compares the outputs of some queries.
-    ///
-    /// # Errors
-    /// If the device fails.
-    pub fn check(&mut self, stream: &Stream) -> Result<Check> {
+impl Call for Heads {
+    fn enqueue(&mut self, stream: &Stream) -> Result<()> {
+        let attention = self.shape.attention();
+        self.run(stream, attention)
+    }
+
+    fn check(&mut self, stream: &Stream) -> Result<Check> {
         stream.fill_bytes(self.output.view_mut(), 0xff)?;
         self.enqueue(stream)?;
         let [queries, keys, values, output] =
@@ -206,7 +239,9 @@ impl Heads {
         let all = sequences * tokens * heads;
         Ok(Check::of(all, features, &output, exact))
     }
+}
 
+impl Heads {
     /// The output of a row, in f64.
     fn exact(&self, row: usize, (queries, keys, values): (&[bf16], &[bf16], &[bf16])) -> Vec<f64> {
         let Shape {
