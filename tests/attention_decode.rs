@@ -311,7 +311,7 @@ fn lengths_of_all_kinds() {
 
 #[test]
 fn heads_of_all_sizes() {
-    for features in [8, 40, 64, 72, 120, 128] {
+    for features in [8, 40, 64, 72, 120, 128, 136, 256] {
         check::<bf16>(Case { features, ..PLAIN });
         check::<f16>(Case {
             features,
@@ -547,8 +547,8 @@ fn wrong_operands_are_refused() {
     assert!(refusal([q, k, [2, 8, 2, 64], q], new()).contains(agree));
     assert!(refusal([q, [3, 7, 2, 64], [3, 7, 2, 64], q], new()).contains(agree));
     assert!(refusal([q, k, k, [2, 1, 4, 72]], new()).contains(agree));
-    let large = [1, 2, 1, 136];
-    assert!(refusal([large; 4], new()).contains("heads have 136 features; give up to 128"));
+    let large = [1, 2, 1, 264];
+    assert!(refusal([large; 4], new()).contains("heads have 264 features; give up to 256"));
     assert!(
         refusal([q, k, k, q], new().scale(0.0))
             .contains("the scale is 0; give a finite number above 0")

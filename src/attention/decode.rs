@@ -20,7 +20,7 @@ pub use launch::Kernels;
 /// | keys, values | (sequences, keys, heads of keys, features) |
 /// | keys, values in pages | (pages, keys of a page, heads of keys, features) |
 ///
-/// The heads of keys divide the heads: neighbouring heads of queries share keys and values. There are up to 128
+/// The heads of keys divide the heads: neighbouring heads of queries share keys and values. There are up to 256
 /// features, a multiple of 8. Features are contiguous, all other strides are multiples of 16 bytes, and keys have the
 /// strides of values.
 ///
@@ -199,7 +199,7 @@ impl<'a> AttentionDecode<'a> {
     ///
     /// # Errors
     /// - Shapes do not agree, or the heads of keys do not divide the heads.
-    /// - There are more than 128 features or no multiple of 8, features are not contiguous, another stride is no
+    /// - There are more than 256 features or no multiple of 8, features are not contiguous, another stride is no
     ///   multiple of 16 bytes, or keys have other strides than values.
     /// - A number is not finite, or not above 0. There are no splits, or more than a launch has blocks.
     /// - `output` overlaps another operand.

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | what a launch passes, and which part of it a block computes | [`args`] |
 //! | which rows of memory are keys and values, and which are queries | [`cache`], [`rows`] |
-//! | what is in shared memory | [`storage`] |
+//! | how many warps a block has, and what is in shared memory | [`warps`], [`storage`] |
 //! | a warp's loads and products | `warp`, `scores` |
 //! | the kernel, and the merge of warps | [`kernel`] |
 //! | partial outputs of a row, and their sum | `partial` |
@@ -24,3 +24,4 @@ pub mod rows;
 mod scores;
 pub mod storage;
 mod warp;
+pub mod warps;

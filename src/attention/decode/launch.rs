@@ -2,7 +2,7 @@
 
 use cutlet_host::{Device, Stream};
 use cutlet_kernels::PTX;
-use cutlet_kernels::attention::decode::args::{CacheArgs, DecodeArgs, KEYS, ROWS, WARPS, WorkArgs};
+use cutlet_kernels::attention::decode::args::{CacheArgs, DecodeArgs, KEYS, ROWS, WorkArgs};
 use cutlet_kernels::attention::decode::combine::ROWS_OF_BLOCK;
 use cutlet_kernels::attention::decode::instances::{BF16, F16, Instance};
 use half::{bf16, f16};
@@ -41,15 +41,18 @@ impl<T: AttentionElement> Tensors<'_, T> {
         let logarithms = check_log_sum_exp(&mut call.log_sum_exp, stream, &extents, &self)?;
         let Some(instance) = T::DECODE.iter().find(|it| extents.features <= it.features) else {
             return refuse(format!(
-                "heads have {} features; give up to 128",
+                "heads have {} features; give up to 256",
                 extents.features
             ));
         };
         let splits = match call.splits {
             Some(splits) => splits,
-            None => choose_splits(&extents, call.seen(&extents), Speed::of(device)),
+            None => {
+                let keys = call.seen(&extents);
+                choose_splits(&extents, keys, instance.warps, Speed::of(device))
+            }
         };
-        let work = work(&extents, splits)?;
+        let work = work(&extents, splits, instance.warps)?;
         let rows = work.blocks * ROWS as usize;
         let mut args = DecodeArgs {
             cache: call.cache(stream, &extents, pages, &cache)?,
@@ -245,7 +248,7 @@ struct Work {
 }
 
 /// The blocks for these extents.
-fn work(extents: &Extents, splits: usize) -> Result<Work> {
+fn work(extents: &Extents, splits: usize, warps: u32) -> Result<Work> {
     let Extents {
         sequences,
         queries,
@@ -266,7 +269,7 @@ fn work(extents: &Extents, splits: usize) -> Result<Work> {
         .into_iter()
         .fold(tiles, usize::saturating_mul);
     // Rows of scratch memory and rounds of splits are numbers of 31 bits.
-    let rounds = rounds(extents.keys)
+    let rounds = rounds(extents.keys, warps)
         .saturating_add(1)
         .saturating_mul(splits);
     let most = (i32::MAX as usize) / ROWS as usize;
@@ -292,9 +295,9 @@ fn work(extents: &Extents, splits: usize) -> Result<Work> {
     })
 }
 
-/// Rounds of a block: in each, all of its warps have keys.
-fn rounds(keys: usize) -> usize {
-    keys.div_ceil((KEYS * WARPS) as usize)
+/// Rounds of a block of so many warps: in each, all of them have keys.
+fn rounds(keys: usize, warps: u32) -> usize {
+    keys.div_ceil((KEYS * warps) as usize)
 }
 
 /// What decides how fast blocks are.
@@ -326,8 +329,8 @@ impl Speed {
 /// Splits of so many keys of each sequence, with which blocks end soonest. One block keeps the loads of a multiprocessor
 /// busy, so that two on one take twice as long. With many of them, memory decides. The constants are those of an H200,
 /// where 18 shapes take at most 5 % longer than with the best splits that were tried.
-fn choose_splits(extents: &Extents, keys: usize, speed: Speed) -> usize {
-    /// Microseconds of a round.
+fn choose_splits(extents: &Extents, keys: usize, warps: u32, speed: Speed) -> usize {
+    /// Microseconds of a round. It loads as many bytes for 256 features as for 128.
     const ROUND: f64 = 0.86;
     /// Those of the second kernel, and those of each split in it.
     const COMBINE: f64 = 2.0;
@@ -344,7 +347,7 @@ fn choose_splits(extents: &Extents, keys: usize, speed: Speed) -> usize {
     let rows = queries * heads / heads_of_keys;
     let blocks = sequences * heads_of_keys * rows.div_ceil(ROWS as usize);
     let bytes = 2 * size_of::<bf16>() * sequences * heads_of_keys * keys * features;
-    let rounds = rounds(keys);
+    let rounds = rounds(keys, warps);
     let time = |splits: usize| {
         let waves = (blocks * splits).div_ceil(speed.multiprocessors);
         let loads = (waves * rounds.div_ceil(splits)) as f64 * ROUND;
@@ -403,7 +406,7 @@ mod tests {
                 multiprocessors: 132,
                 bytes: 4.2e6,
             };
-            let splits = choose_splits(&extents, keys, speed);
+            let splits = choose_splits(&extents, keys, 4, speed);
             assert!(
                 near_best.contains(&splits),
                 "{sequences} of {keys}: {splits} splits"

@@ -11,8 +11,6 @@ use crate::attention::scheduler::{Sequence, number};
 pub const ROWS: u32 = 16;
 /// Keys of a tile of a warp.
 pub const KEYS: u32 = 16;
-/// Warps of a block. Each has every fourth tile of the keys of the block.
-pub const WARPS: u32 = 4;
 
 /// What a launch passes besides tensors.
 #[derive(Clone, Copy, Debug, DeviceData)]
@@ -161,13 +159,13 @@ impl WorkArgs {
     }
 
     /// The tiles of keys of a split, of so many keys: from the first one to the one after the last one. A split has a
-    /// number of rounds, in each of which every warp has a tile.
+    /// number of rounds, in each of which every one of the block's `warps` has a tile.
     #[inline(always)]
-    pub(super) fn tiles_of_split(self, split: u32, keys: u32) -> [u32; 2] {
+    pub(super) fn tiles_of_split(self, split: u32, keys: u32, warps: u32) -> [u32; 2] {
         let tiles = keys.div_ceil(KEYS);
-        let rounds = tiles.div_ceil(WARPS);
+        let rounds = tiles.div_ceil(warps);
         let [begin, end] = [split, split + 1].map(|nth| self.splits.div_rem(nth * rounds).0);
-        [begin * WARPS, (end * WARPS).min(tiles)]
+        [begin * warps, (end * warps).min(tiles)]
     }
 }
 

@@ -1,12 +1,14 @@
 //! The kernels of the library.
 
+use cutlet_device::collective::Stages;
 use cutlet_device::{Global, GlobalMut, Kernel, instantiate, thread_idx};
 use half::{bf16, f16};
 
 use super::args::DecodeArgs;
 use super::combine;
-use super::kernel::{THREADS, decode};
+use super::kernel::{decode, threads};
 use super::storage::Storage;
+use super::warps::Warps;
 
 /// The kernel that attends: queries, keys, values, output and arguments.
 pub type Attend<T> = Kernel<(Global<T>, Global<T>, Global<T>, GlobalMut<T>, DecodeArgs)>;
@@ -22,27 +24,29 @@ pub struct Instance<T: 'static> {
     pub combine: &'static Combine<T>,
     /// The most features of a head.
     pub features: usize,
+    /// Warps of a block that attends.
+    pub warps: u32,
 }
 
 macro_rules! instances {
     ($(
         $(#[$doc:meta])*
-        $list:ident: $type:ty = [$($attend:ident, $combine:ident: $features:literal, $blocks:literal;)+];
+        $list:ident: $type:ty = [$($attend:ident, $combine:ident: $features:literal, $blocks:literal, $warps:literal;)+];
     )+) => {
         $(
             $(
                 instantiate! {
                     #[doc = concat!("Attends with heads of up to ", $features, " features.")]
                     #[cfg(any(not(target_arch = "nvptx64"), all(feature = "attention", not(target_feature = "sm_90"))))]
-                    #[kernel(threads = THREADS, min_blocks = 2)]
+                    #[kernel(threads = threads::<Stages<$warps>>(), min_blocks = 2)]
                     pub unsafe fn $attend(
                         queries: Global<$type>,
                         keys: Global<$type>,
                         values: Global<$type>,
                         output: GlobalMut<$type>,
                         args: DecodeArgs,
-                        #[shared] storage: Storage<$type, $features>,
-                    ) = decode::<$type, $features, $blocks>(thread_idx(), ..);
+                        #[shared] storage: Storage<$type, Stages<$warps>, $features>,
+                    ) = decode::<$type, Stages<$warps>, $features, $blocks>(thread_idx(), ..);
                 }
 
                 instantiate! {
@@ -59,7 +63,12 @@ macro_rules! instances {
             $(#[$doc])*
             #[cfg(not(target_arch = "nvptx64"))]
             pub static $list: &[Instance<$type>] = &[
-                $(Instance { attend: &$attend, combine: &$combine, features: $features },)+
+                $(Instance {
+                    attend: &$attend,
+                    combine: &$combine,
+                    features: $features,
+                    warps: Stages::<$warps>::WARPS,
+                },)+
             ];
         )+
     };
@@ -67,12 +76,14 @@ macro_rules! instances {
 instances! {
     /// Kernels for bf16, by the most features of a head.
     BF16: bf16 = [
-        decode_bf16_64, decode_combine_bf16_64: 64, 1;
-        decode_bf16_128, decode_combine_bf16_128: 128, 2;
+        decode_bf16_64, decode_combine_bf16_64: 64, 1, 4;
+        decode_bf16_128, decode_combine_bf16_128: 128, 2, 4;
+        decode_bf16_256, decode_combine_bf16_256: 256, 4, 2;
     ];
     /// Kernels for f16.
     F16: f16 = [
-        decode_f16_64, decode_combine_f16_64: 64, 1;
-        decode_f16_128, decode_combine_f16_128: 128, 2;
+        decode_f16_64, decode_combine_f16_64: 64, 1, 4;
+        decode_f16_128, decode_combine_f16_128: 128, 2, 4;
+        decode_f16_256, decode_combine_f16_256: 256, 4, 2;
     ];
 }

@@ -5,22 +5,25 @@ use cutlet_layout_core::{
     CopyPartition, Engine, L, RowMajor, Tensor, ThreadValue, TiledCopy, Width, tile_origin,
 };
 
-use super::args::{DecodeArgs, ROWS, WARPS, Work};
+use super::args::{DecodeArgs, ROWS, Work};
 use super::cache::{CachedRows, KeysAndValues};
 use super::partial::RowSum;
 use super::rows::{PackedRows, matrix};
 use super::scores::Scores;
 use super::storage::{Outputs, Storage, block_of};
 use super::warp::Warp;
+use super::warps::Warps;
 use crate::attention::element::{Element, TileOfBlock};
 
-/// The threads' elements of 64 features of the outputs. Each has elements of one row.
-type Elements = TiledCopy<Width<4>, L!((16, 8):(8, 1)), L!((1, 4):(0, 1))>;
-/// A thread's elements of 64 features.
-type OfThread = <CopyPartition<Elements, TileOfBlock> as ThreadValue>::Val;
+/// 64 features of the outputs in 128 parts: a thread of 128 would have each. A part has elements of one row.
+type Parts = TiledCopy<Width<4>, L!((16, 8):(8, 1)), L!((1, 4):(0, 1))>;
+/// The elements of a part.
+type OfPart = <CopyPartition<Parts, TileOfBlock> as ThreadValue>::Val;
 
 /// Threads of a block.
-pub const THREADS: u32 = 32 * WARPS;
+pub const fn threads<W: Warps>() -> u32 {
+    32 * W::WARPS
+}
 
 /// Attends with a tile of rows to the keys of a split, and writes the output, or the partial output and the logarithms
 /// of sums if there are several splits.
@@ -29,14 +32,14 @@ pub const THREADS: u32 = 32 * WARPS;
 /// The tensors must be those of the arguments. With several splits, there must be 16 rows of `D` partial outputs for
 /// each block, and as many logarithms.
 #[inline(always)]
-pub unsafe fn decode<T: Element, const D: usize, const BLOCKS: usize>(
+pub unsafe fn decode<T: Element, W: Warps, const D: usize, const BLOCKS: usize>(
     thread: ThreadIdx<impl ThreadGroup>,
     queries: Global<T>,
     keys: Global<T>,
     values: Global<T>,
     output: GlobalMut<T>,
     args: DecodeArgs,
-    storage: Storage<T, D>,
+    storage: Storage<T, W, D>,
 ) {
     let work = args.work.of_block(block_idx().x);
     // SAFETY: the launcher promises the tensors. Barriers order the accesses to shared memory.
@@ -46,45 +49,67 @@ pub unsafe fn decode<T: Element, const D: usize, const BLOCKS: usize>(
         let extent = [visible.end - visible.first, args.features];
         let rows = CachedRows::new(args.cache, work.sequence, visible.first);
         let cache = KeysAndValues { keys, values }.offset(args.cache.of_head(work.head));
-        let warp = Warp::<T, D, BLOCKS>::new(storage.first());
+        let warp = Warp::<T, W, D, BLOCKS>::new(storage.first());
         let attended = warp.attend(
             PackedRows::of_tile(queries, args.queries, args.work, work, args.features),
             matrix(cache, rows, extent),
-            args.work.tiles_of_split(work.split, extent[0] as u32),
+            args.work
+                .tiles_of_split(work.split, extent[0] as u32, W::WARPS),
             Scores::new(&args, work, sequence, visible.first),
         );
         // All warps are done with their stages.
         sync_threads();
         warp.give(attended, storage.second());
         sync_threads();
-        store::<T, D, BLOCKS>(thread, storage.second(), output, &args, work);
+        store::<T, W, D, BLOCKS>(thread, storage.second(), output, &args, work);
     }
 }
 
-/// Merges the outputs of the warps, and stores them.
+/// Merges the outputs of the warps, and stores them. The threads take the parts by turns.
 ///
 /// # Safety
 /// As [`decode`].
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-unsafe fn store<T: Element, const D: usize, const BLOCKS: usize>(
+unsafe fn store<T: Element, W: Warps, const D: usize, const BLOCKS: usize>(
     thread: ThreadIdx<impl ThreadGroup>,
-    outputs: Outputs<D>,
+    outputs: Outputs<W, D>,
     output: GlobalMut<T>,
     args: &DecodeArgs,
     work: Work,
 ) {
-    let elements = Elements::thread_slice(thread);
+    let mut part = thread.get();
+    while part < Parts::THREADS {
+        // SAFETY: as promised by the caller.
+        unsafe { store_part::<T, W, D, BLOCKS>(part, outputs, output, args, work) };
+        part += const { threads::<W>() };
+    }
+}
+
+/// Merges a part of the outputs, and stores it.
+///
+/// # Safety
+/// As [`decode`].
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn store_part<T: Element, W: Warps, const D: usize, const BLOCKS: usize>(
+    part: u32,
+    outputs: Outputs<W, D>,
+    output: GlobalMut<T>,
+    args: &DecodeArgs,
+    work: Work,
+) {
+    let part = Parts::thread_slice(part);
     let all = Tensor::identity([16, 64]).local_tile::<TileOfBlock>((0u32, 0u32));
-    let [row, column] = elements.partition(all).coordinate(0);
-    let mut sum = RowSum::<OfThread, BLOCKS>::new();
-    for warp in 0..WARPS {
+    let [row, column] = part.partition(all).coordinate(0);
+    let mut sum = RowSum::<OfPart, BLOCKS>::new();
+    for warp in 0..W::WARPS {
         let tile = outputs.values.tile(warp);
         // SAFETY: all warps have written their outputs.
         unsafe {
             let place = warp * ROWS + row as u32;
             sum.add(outputs.logarithms.load(i64::from(place)), |block| {
-                elements.partition(block_of(tile, block).tensor()).load(0.0)
+                part.partition(block_of(tile, block).tensor()).load(0.0)
             });
         }
     }
@@ -96,7 +121,7 @@ unsafe fn store<T: Element, const D: usize, const BLOCKS: usize>(
             let partials = Tensor::new(args.partials, RowMajor::new([rows, D as i32], D as i64));
             for (nth, values) in sum.output().iter().enumerate() {
                 let tile = partials.local_tile::<TileOfBlock>((block, nth as u32));
-                elements.partition(tile).store(values);
+                part.partition(tile).store(values);
             }
             if column == 0 {
                 let [first, _] = tile_origin::<L!((16, 1):(1@0, 1@1))>((block, 0u32));
@@ -115,8 +140,7 @@ unsafe fn store<T: Element, const D: usize, const BLOCKS: usize>(
         let output = PackedRows::of_tile(output, args.output, args.work, work, args.features);
         for (nth, values) in sum.output().iter().enumerate() {
             let tile = output.local_tile::<TileOfBlock>((0u32, nth as u32));
-            elements
-                .partition(tile)
+            part.partition(tile)
                 .store(&values.map(|_, value| T::from_f32(value)));
         }
     }

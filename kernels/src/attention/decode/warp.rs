@@ -12,11 +12,12 @@ use cutlet_layout_core::{
     Bound, CopyPartition, Fixed, Fragment, Gather, L, Partition, Tensor, ThreadMma, TiledCopy, each,
 };
 
-use super::args::{ROWS, WARPS};
+use super::args::ROWS;
 use super::cache::{CachedRows, CpAsyncBoth, KeysAndValues};
 use super::rows::PackedRows;
 use super::scores::Scores;
-use super::storage::{Cache, Outputs, Ring, STAGES, block_of};
+use super::storage::{Cache, Outputs, Ring, block_of};
+use super::warps::{STAGES, Warps};
 use crate::attention::element::{
     Accumulators, Element, OperandA, Products, StepsOfBlock, TileOfBlock, warp_of_block,
 };
@@ -43,19 +44,19 @@ type BothTiles<T> = Tensor<
 
 /// A warp of a block.
 #[derive(Clone, Copy)]
-pub(super) struct Warp<T: Element, const D: usize, const BLOCKS: usize> {
+pub(super) struct Warp<T: Element, W: Warps, const D: usize, const BLOCKS: usize> {
     lane: LaneIdx,
     mma: ThreadMma<Products<T>, LaneIdx>,
-    keys: Ring<T, D>,
-    values: Ring<T, D>,
+    keys: Ring<T, W, D>,
+    values: Ring<T, W, D>,
     /// Its number.
     nth: u32,
 }
 
-impl<T: Element, const D: usize, const BLOCKS: usize> Warp<T, D, BLOCKS> {
+impl<T: Element, W: Warps, const D: usize, const BLOCKS: usize> Warp<T, W, D, BLOCKS> {
     /// The running lane's warp.
     #[inline(always)]
-    pub fn new((keys, values): Cache<T, D>) -> Self {
+    pub fn new((keys, values): Cache<T, W, D>) -> Self {
         const { assert!(64 * BLOCKS == D, "a block has 64 features") };
         Self {
             lane: lane_idx(),
@@ -69,7 +70,7 @@ impl<T: Element, const D: usize, const BLOCKS: usize> Warp<T, D, BLOCKS> {
     /// The tile of a stage.
     #[inline(always)]
     fn stage(&self, nth: u32) -> u32 {
-        self.nth * STAGES as u32 + nth
+        self.nth * STAGES + nth
     }
 
     /// Where a block of features of a stage is in the rings.
@@ -78,7 +79,7 @@ impl<T: Element, const D: usize, const BLOCKS: usize> Warp<T, D, BLOCKS> {
     /// Barriers must order reads and writes.
     #[inline(always)]
     unsafe fn both(&self, stage: u32, block: usize) -> BothTiles<T> {
-        let of = |ring: Ring<T, D>| block_of(ring.tile(self.stage(stage)), block).start();
+        let of = |ring: Ring<T, W, D>| block_of(ring.tile(self.stage(stage)), block).start();
         let tiles = KeysAndValues {
             keys: of(self.keys),
             values: of(self.values),
@@ -143,17 +144,17 @@ impl<T: Element, const D: usize, const BLOCKS: usize> Warp<T, D, BLOCKS> {
             }
             cp_async_commit();
         };
-        let last = const { STAGES as u32 - 1 };
+        let last = const { STAGES - 1 };
         let mut tile = begin + self.nth;
         // The queries arrive with the first tile, where the last stage will be.
         // SAFETY: the last stage is filled when the queries have been read.
         unsafe { self.fill_queries(last, queries) };
         for stage in 0..last {
-            let tile = tile + WARPS * stage;
+            let tile = tile + W::WARPS * stage;
             fill(stage, tile, &source(tile));
         }
-        let mut next = source(tile + WARPS * last);
-        cp_async_wait::<{ STAGES as u32 - 2 }>();
+        let mut next = source(tile + W::WARPS * last);
+        cp_async_wait::<{ STAGES - 2 }>();
         sync_warp();
         let queries = self.queries(last);
 
@@ -161,12 +162,12 @@ impl<T: Element, const D: usize, const BLOCKS: usize> Warp<T, D, BLOCKS> {
         let mut output = [self.mma.fragment_c::<TileOfBlock, f32>(0.0); BLOCKS];
         let mut stage = 0;
         while tile < end {
-            cp_async_wait::<{ STAGES as u32 - 2 }>();
+            cp_async_wait::<{ STAGES - 2 }>();
             // The stage has arrived, and all lanes have read the one before.
             sync_warp();
             let free = if stage == 0 { last } else { stage - 1 };
-            fill(free, tile + WARPS * last, &next);
-            next = source(tile + WARPS * (last + 1));
+            fill(free, tile + W::WARPS * last, &next);
+            next = source(tile + W::WARPS * (last + 1));
 
             let products = self.products(&queries, stage);
             let (weights, rescale) = softmax.add(&scores.of_tile(products, tile));
@@ -175,7 +176,7 @@ impl<T: Element, const D: usize, const BLOCKS: usize> Warp<T, D, BLOCKS> {
                 *output = output.map(|v, value| value * rescale[ScorePlaces::row_of(v)]);
                 self.add_values(block, stage, &weights, output);
             }
-            tile += WARPS;
+            tile += W::WARPS;
             stage = if stage == last { 0 } else { stage + 1 };
         }
         cp_async_wait::<0>();
@@ -246,7 +247,7 @@ impl<T: Element, const D: usize, const BLOCKS: usize> Warp<T, D, BLOCKS> {
     /// No warp may access the stages any more.
     #[inline(always)]
     #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
-    pub unsafe fn give(&self, attended: Attended<T, BLOCKS>, outputs: Outputs<D>) {
+    pub unsafe fn give(&self, attended: Attended<T, BLOCKS>, outputs: Outputs<W, D>) {
         let Attended {
             output,
             softmax,
