@@ -48,8 +48,9 @@ pub struct AttentionArgs {
     #[arg(long)]
     backward: bool,
     /// Steps of decoding instead, with contiguous caches and in pages of 16 and of 64 keys, each against a copy of as
-    /// many bytes: 16 sequences of 8192 keys, 64 of 4096 and one of 8192, of 32 heads and 8 of keys, of 128 features.
-    #[arg(long, conflicts_with_all = ["tokens", "features", "group", "backward"])]
+    /// many bytes: 16 sequences of 8192 keys, 64 of 4096 and one of 8192, of 32 heads and 8 of keys, of 128 features
+    /// unless `--features` says others.
+    #[arg(long, conflicts_with_all = ["tokens", "group", "backward"])]
     decode: bool,
     /// Rounds of each time.
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(5..=1000))]
@@ -145,20 +146,26 @@ struct StepsReport {
 /// Times and checks steps of decoding.
 fn steps(args: &AttentionArgs, device: &Device, setting: &Setting) -> Result<ExitCode> {
     let (output, progress) = (&args.output, &setting.progress);
-    let (all, heads, heads_of_keys, features): (&[_], _, _, _) = match setting.on_gpu() {
-        true => (&[(16, 8192), (64, 4096), (1, 8192)], 32, 8, 128),
-        false => (&[(2, 192)], 4, 2, 64),
+    let (all, heads, heads_of_keys, by_default): (&[_], _, _, &[_]) = match setting.on_gpu() {
+        true => (&[(16, 8192), (64, 4096), (1, 8192)], 32, 8, &[128]),
+        false => (&[(2, 192)], 4, 2, &[64]),
     };
-    progress.begin("", all.len());
-    let mut steps = Vec::new();
-    for &(sequences, keys) in all {
-        let shape = decode::Shape {
+    let features = match args.features.as_slice() {
+        [] => by_default,
+        features => features,
+    };
+    let shapes = features.iter().flat_map(|&features| {
+        all.iter().map(move |&(sequences, keys)| decode::Shape {
             sequences,
             keys,
             heads,
             heads_of_keys,
             features,
-        };
+        })
+    });
+    progress.begin("", features.len() * all.len());
+    let mut steps = Vec::new();
+    for shape in shapes {
         progress.now(&shape.to_string());
         for row in decode::rows(shape, args.rounds, setting)? {
             progress.above(|| output.say(&row))?;
