@@ -185,7 +185,7 @@ pub enum Error {
     /// The library has no PTX of the kernel's family.
     #[error(
         "kernel `{kernel}` of family `{family}` was asked for, but this PTX library has {found}; \
-         load it with the `PTX` of the crate that defines the kernel"
+         load it with the `PTX` of the crate that defines the kernel, built with the features that the kernel needs"
     )]
     UnknownFamily {
         /// The kernel.

@@ -207,15 +207,18 @@ fn allow(entry: Entry, attribute: CUfunction_attribute, value: u32) -> Result<()
 }
 
 fn unknown_family(library: &PtxLibrary, kernel: &'static str, family: &'static str) -> Error {
+    /// The most families whose names an error says.
+    const MOST_NAMED: usize = 8;
     let names: Vec<&str> = library.families.iter().map(|family| family.name).collect();
+    let found = match names.len() {
+        0 => "no kernels at all".to_string(),
+        1..=MOST_NAMED => format!("only {}", names.join(", ")),
+        others => format!("only {others} others"),
+    };
     Error::UnknownFamily {
         kernel,
         family,
-        found: if names.is_empty() {
-            "no kernels at all".to_string()
-        } else {
-            format!("only {}", names.join(", "))
-        },
+        found,
     }
 }
 
