@@ -49,7 +49,7 @@ impl<T: AttentionElement> Tensors<'_, T> {
             Some(splits) => splits,
             None => {
                 let keys = call.seen(&extents);
-                choose_splits(&extents, keys, instance.warps, Speed::of(device))
+                choose_splits(&extents, keys, Round::of(instance), Speed::of(device))
             }
         };
         let work = work(&extents, splits, instance.warps)?;
@@ -326,12 +326,45 @@ impl Speed {
     }
 }
 
-/// Splits of so many keys of each sequence, with which blocks end soonest. One block keeps the loads of a multiprocessor
-/// busy, so that two on one take twice as long. With many of them, memory decides. The constants are those of an H200,
-/// where 18 shapes take at most 5 % longer than with the best splits that were tried.
-fn choose_splits(extents: &Extents, keys: usize, warps: u32, speed: Speed) -> usize {
-    /// Microseconds of a round. It loads as many bytes for 256 features as for 128.
-    const ROUND: f64 = 0.86;
+/// What a round of a block takes.
+#[derive(Clone, Copy)]
+struct Round {
+    /// The block's warps.
+    warps: u32,
+    /// Microseconds of its loads, on a multiprocessor that has no others.
+    loads: f64,
+    /// Microseconds from the first load to the last product. Two blocks do not delay each other there.
+    latency: f64,
+}
+
+impl Round {
+    /// That of an instance, on an H200.
+    fn of<T>(instance: &Instance<T>) -> Self {
+        /// Bytes that a multiprocessor loads in a microsecond.
+        const RATE: f64 = 38e3;
+        let keys = KEYS * instance.warps;
+        let bytes = 2 * size_of::<bf16>() * keys as usize * instance.features;
+        Round {
+            warps: instance.warps,
+            loads: bytes as f64 / RATE,
+            latency: match instance.features {
+                ..=64 => 0.73,
+                65..=128 => 0.86,
+                _ => 1.34,
+            },
+        }
+    }
+
+    /// Microseconds of a round of each of so many blocks on a multiprocessor, which runs two at the same time.
+    fn of_blocks(&self, blocks: usize) -> f64 {
+        let latency = blocks.div_ceil(2) as f64 * self.latency;
+        (blocks as f64 * self.loads).max(latency)
+    }
+}
+
+/// Splits of so many keys of each sequence, with which blocks end soonest. With many blocks, memory decides. The constants
+/// are those of an H200, where 18 shapes of 128 features take at most 5 % longer than with the best splits that were tried.
+fn choose_splits(extents: &Extents, keys: usize, round: Round, speed: Speed) -> usize {
     /// Those of the second kernel, and those of each split in it.
     const COMBINE: f64 = 2.0;
     const COMBINE_SPLIT: f64 = 0.2;
@@ -347,10 +380,10 @@ fn choose_splits(extents: &Extents, keys: usize, warps: u32, speed: Speed) -> us
     let rows = queries * heads / heads_of_keys;
     let blocks = sequences * heads_of_keys * rows.div_ceil(ROWS as usize);
     let bytes = 2 * size_of::<bf16>() * sequences * heads_of_keys * keys * features;
-    let rounds = rounds(keys, warps);
+    let rounds = rounds(keys, round.warps);
     let time = |splits: usize| {
         let waves = (blocks * splits).div_ceil(speed.multiprocessors);
-        let loads = (waves * rounds.div_ceil(splits)) as f64 * ROUND;
+        let loads = rounds.div_ceil(splits) as f64 * round.of_blocks(waves);
         let combine = match splits {
             1 => 0.0,
             _ => COMBINE + COMBINE_SPLIT * splits as f64,
@@ -394,23 +427,36 @@ mod tests {
             (32, 2048, 1..=1),
             (64, 4096, 1..=1),
         ] {
-            let extents = Extents {
-                sequences,
-                queries: 1,
-                keys,
-                heads: 32,
-                heads_of_keys: 8,
-                features: 128,
-            };
-            let speed = Speed {
-                multiprocessors: 132,
-                bytes: 4.2e6,
-            };
-            let splits = choose_splits(&extents, keys, 4, speed);
+            let splits = splits(sequences, keys, &BF16[1]);
             assert!(
                 near_best.contains(&splits),
                 "{sequences} of {keys}: {splits} splits"
             );
         }
+    }
+
+    #[test]
+    fn heads_whose_blocks_mostly_wait_have_two_on_a_multiprocessor() {
+        for instance in [&BF16[0], &BF16[2]] {
+            assert_eq!(splits(16, 8192, instance), 2, "{}", instance.features);
+            assert_eq!(splits(64, 4096, instance), 1, "{}", instance.features);
+        }
+    }
+
+    /// The splits on an H200 of sequences of so many keys, of 8 heads.
+    fn splits(sequences: usize, keys: usize, instance: &Instance<bf16>) -> usize {
+        let extents = Extents {
+            sequences,
+            queries: 1,
+            keys,
+            heads: 32,
+            heads_of_keys: 8,
+            features: instance.features,
+        };
+        let speed = Speed {
+            multiprocessors: 132,
+            bytes: 4.2e6,
+        };
+        choose_splits(&extents, keys, Round::of(instance), speed)
     }
 }
