@@ -1,6 +1,7 @@
 //! `Gemm` with a bias, a residual, an activation, and a C of another type, against an f64 reference, on a GPU if there
 //! is one. C is filled with NaN before, and elements around it must stay.
 
+use crate::activations::{gelu, gelu_erf};
 use crate::by_kernel::by_kernel;
 use crate::rounding;
 use cutlet::Order::{self, ColMajor, RowMajor};
@@ -129,22 +130,21 @@ const LINEAR: Case = Case {
     instance: None,
 };
 
-const ACTIVATIONS: [Option<Activation>; 4] = [
+const ACTIVATIONS: [Option<Activation>; 5] = [
     None,
     Some(Activation::Relu),
     Some(Activation::Gelu),
     Some(Activation::Silu),
+    Some(Activation::GeluErf),
 ];
 
 fn activated(activation: Option<Activation>, x: f64) -> f64 {
     match activation {
         None => x,
         Some(Activation::Relu) => x.max(0.0),
-        Some(Activation::Gelu) => {
-            let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
-            0.5 * x * (1.0 + inner.tanh())
-        }
+        Some(Activation::Gelu) => gelu(x),
         Some(Activation::Silu) => x / (1.0 + (-x).exp()),
+        Some(Activation::GeluErf) => gelu_erf(x),
     }
 }
 
@@ -852,7 +852,7 @@ fn activations_of_infinite_sums_are_their_limits() {
         column[0] = bf16::ONE;
     }
     let (a, b) = (stream.upload(&a).unwrap(), stream.upload(&b).unwrap());
-    for activation in [Activation::Relu, Activation::Gelu, Activation::Silu] {
+    for activation in ACTIVATIONS.into_iter().flatten() {
         let (backend, exact) = (Device::auto().backend(), Precision::Exact);
         let fused = Some(activation);
         let names = Gemm::<bf16>::fused_instances(backend, RowMajor, ColMajor, exact, fused);

@@ -1,5 +1,6 @@
 //! The tests of the library's operations, as one program.
 
+mod activations;
 mod batches;
 mod by_kernel;
 mod convert;

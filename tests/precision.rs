@@ -144,7 +144,7 @@ fn only_relu_is_computed_in_f64_and_i32() {
         stream.zeroed::<f64>(64).unwrap(),
         stream.zeroed::<i32>(64).unwrap(),
     );
-    for activation in [Activation::Gelu, Activation::Silu] {
+    for activation in [Activation::Gelu, Activation::Silu, Activation::GeluErf] {
         let in_f64 = Gemm::new(square(&wide), square(&wide), square_mut(&mut c.0));
         let in_i32 = Gemm::new(square(&narrow), square(&narrow), square_mut(&mut c.1));
         for refused in [

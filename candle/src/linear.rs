@@ -204,6 +204,7 @@ fn finish(
         Some(Activation::Relu) => sum.relu(),
         Some(Activation::Gelu) => sum.gelu(),
         Some(Activation::Silu) => sum.silu(),
+        Some(Activation::GeluErf) => sum.gelu_erf(),
     }
 }
 

@@ -31,6 +31,7 @@ fn expected(
         Some(Activation::Relu) => sum.relu(),
         Some(Activation::Gelu) => sum.gelu(),
         Some(Activation::Silu) => sum.silu(),
+        Some(Activation::GeluErf) => sum.gelu_erf(),
     }
 }
 
@@ -41,6 +42,7 @@ fn everything_that_is_fused() -> Result<()> {
         Some(Activation::Relu),
         Some(Activation::Gelu),
         Some(Activation::Silu),
+        Some(Activation::GeluErf),
     ];
     for dtype in FLOATS {
         let x = random(1, (2, 9, 24), dtype)?;

@@ -79,6 +79,8 @@ enum Activation {
     Gelu,
     /// x/(1 + e⁻ˣ).
     Silu,
+    /// x·Φ(x), where Φ is the distribution function of the normal distribution.
+    GeluErf,
 }
 
 impl GemmArgs {
@@ -115,6 +117,7 @@ impl GemmArgs {
                 Activation::Relu => cutlet::Activation::Relu,
                 Activation::Gelu => cutlet::Activation::Gelu,
                 Activation::Silu => cutlet::Activation::Silu,
+                Activation::GeluErf => cutlet::Activation::GeluErf,
             }),
         }
     }

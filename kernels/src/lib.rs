@@ -8,6 +8,7 @@
 pub mod attention;
 pub mod fill;
 pub mod gather;
+pub mod gelu_erf;
 pub mod gemm;
 pub mod repack;
 pub mod rows;

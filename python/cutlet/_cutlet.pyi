@@ -9,7 +9,7 @@ class _Array(Protocol):
 _A = TypeVar("_A")
 _Stream = Any
 _Dtype = Any
-_Activation = Literal["relu", "gelu", "silu", "swiglu"]
+_Activation = Literal["relu", "gelu", "gelu_erf", "silu", "swiglu"]
 _Precision = Literal["exact", "tf32", "3xtf32", "fast-accumulation"]
 _OutOfRange = Literal["deferred", "checked", "clamp", "skip"]
 _IntTuple = Union[int, Tuple["_IntTuple", ...]]

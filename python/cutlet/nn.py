@@ -9,7 +9,8 @@ __all__ = ["Linear", "MoE", "replace"]
 _ACTIVATIONS = {
     None: lambda x: x,
     "relu": torch.nn.functional.relu,
-    "gelu": torch.nn.functional.gelu,
+    "gelu": lambda x: torch.nn.functional.gelu(x, approximate="tanh"),
+    "gelu_erf": torch.nn.functional.gelu,
     "silu": torch.nn.functional.silu,
 }
 
@@ -26,8 +27,8 @@ def _under_autocast(x, *operands):
 class Linear(torch.nn.Linear):
     """``torch.nn.Linear`` with cutlet's product: the same parameters, shapes and gradients.
 
-    ``activation`` may be "relu", "gelu" or "silu". It is applied in the product's kernel where no gradient is recorded,
-    and after it elsewhere.
+    ``activation`` may be "relu", "gelu" with the hyperbolic tangent, "gelu_erf" without an approximation, or "silu". It
+    is applied with the product where no gradient is recorded, and after it elsewhere.
     """
 
     #: For modules that :func:`replace` has made.
@@ -36,7 +37,7 @@ class Linear(torch.nn.Linear):
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None, *, activation=None):
         super().__init__(in_features, out_features, bias, device, dtype)
         if activation not in _ACTIVATIONS:
-            raise ValueError(f"Linear: activation is {activation!r}; give relu, gelu or silu")
+            raise ValueError(f"Linear: activation is {activation!r}; give relu, gelu, gelu_erf or silu")
         self.activation = activation
 
     def forward(self, x):

@@ -22,10 +22,12 @@ pub fn activation(operation: &str, word: Option<&str>) -> Result<Follows> {
         None => Follows::Nothing,
         Some("relu") => Follows::Activation(Activation::Relu),
         Some("gelu") => Follows::Activation(Activation::Gelu),
+        Some("gelu_erf") => Follows::Activation(Activation::GeluErf),
         Some("silu") => Follows::Activation(Activation::Silu),
         Some("swiglu") => Follows::SwiGlu,
         Some(other) => {
-            return unknown(operation, "activation", other, "relu, gelu, silu or swiglu");
+            let known = "relu, gelu, gelu_erf, silu or swiglu";
+            return unknown(operation, "activation", other, known);
         }
     })
 }

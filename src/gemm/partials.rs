@@ -2,7 +2,7 @@
 
 use cutlet_device::{Global, GlobalMut, Kernel};
 use cutlet_host::{LaunchConfig, Scratch, Stream};
-use cutlet_kernels::gemm::epilogue::{Accumulator, ElementC, Epilogue, Fused};
+use cutlet_kernels::gemm::epilogue::{Accumulator, ElementC, Epilogue, FusedWithErf};
 use cutlet_kernels::gemm::epilogue_pass::{
     self, PassArgs, epilogue_pass_bf16, epilogue_pass_f16, epilogue_pass_f32,
 };
@@ -26,13 +26,13 @@ pub type EpiloguePass<D> = Kernel<(
     Global<<D as ElementC>::Acc>,
     GlobalMut<D>,
     PassArgs,
-    Fused<D>,
+    FusedWithErf<D>,
 )>;
 
 /// An element type of C, and its second kernels.
 pub trait Output: ElementC {
     /// The split-K reduction with everything that can be fused.
-    const SPLIT_K_REDUCE: &'static SplitKReduce<Self, Fused<Self>>;
+    const SPLIT_K_REDUCE: &'static SplitKReduce<Self, FusedWithErf<Self>>;
     /// The epilogue pass. Without one, the reduction of a single split takes its place.
     const EPILOGUE_PASS: Option<&'static EpiloguePass<Self>>;
 }
@@ -40,7 +40,7 @@ pub trait Output: ElementC {
 macro_rules! output {
     ($($element:ty: $split_k_reduce:ident, $epilogue_pass:expr;)+) => {$(
         impl Output for $element {
-            const SPLIT_K_REDUCE: &'static SplitKReduce<Self, Fused<Self>> = &$split_k_reduce;
+            const SPLIT_K_REDUCE: &'static SplitKReduce<Self, FusedWithErf<Self>> = &$split_k_reduce;
             const EPILOGUE_PASS: Option<&'static EpiloguePass<Self>> = $epilogue_pass;
         }
     )+};
@@ -82,7 +82,7 @@ impl<'s, Acc: Accumulator> Partials<'s, Acc> {
         stream: &Stream,
         mut problem: Problem<'_, T, D>,
     ) -> Result<()> {
-        let fused = problem.fused();
+        let fused = problem.fused_with_erf();
         let Some(epilogue_pass) = D::EPILOGUE_PASS.filter(|_| self.splits == 1) else {
             // SAFETY: the epilogue's operands were checked with the problem, which borrows them for the call. The
             // caller promises the partials' extents.

@@ -7,12 +7,13 @@ use cutlet_device::collective::{self, SizesAre};
 use cutlet_device::{DeviceData, Global};
 use cutlet_host::{Stream, View};
 use cutlet_kernels::gemm::epilogue::{
-    Accumulator, AnyActivation, BiasAlong, ElementC, Fused, Linear, OuterScales, Then,
+    Accumulator, AnyActivation, BiasAlong, ElementC, Fused, FusedWithErf, Linear, OptionalGeluErf,
+    OuterScales, Then,
 };
 use cutlet_layout_core::Divisor;
 
 use super::description::{Gemm, Operands};
-use super::epilogue::{Bias, EpilogueArgs, EpilogueShape};
+use super::epilogue::{Activation, Bias, EpilogueArgs, EpilogueShape};
 use super::indexed_rows::{Rows, RowsShape};
 use super::operand::{Operand, ScaledOperand};
 use super::outer_mode::OuterMode;
@@ -62,6 +63,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         let rows = Rows::of(&gemm.gathered, &gemm.scattered)?;
         check_rows(gemm, &rows)?;
         let groups = Groups::of(gemm)?;
+        check_erf(&gemm.epilogue, &rows, &groups)?;
         let (beta, residual) = gemm.addend()?;
         let epilogue = EpilogueArgs {
             residual,
@@ -205,6 +207,23 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             outer_k: self.outer_k,
             rows: self.rows.shape(),
         }
+    }
+}
+
+/// Refuses GELU by the error function where the rows of C are known on the device alone. A second kernel applies it, which
+/// does not know them.
+fn check_erf<D: DeviceData>(
+    epilogue: &EpilogueArgs<'_, D>,
+    rows: &Rows<'_>,
+    groups: &Groups<'_>,
+) -> Result<()> {
+    let has_own_rows = !groups.have_sizes() && !matches!(rows, Rows::OfC(_));
+    match epilogue.activation {
+        Some(Activation::GeluErf) if !has_own_rows => Err(Error::Arithmetic {
+            asked: "GELU by the error function, of groups or into a table".to_string(),
+            found: "no kernel fuses it; use `Activation::Gelu`, or `unary` after the product",
+        }),
+        _ => Ok(()),
     }
 }
 
@@ -529,11 +548,19 @@ struct GroupsShape {
 }
 
 impl<T: Operand, D: ElementC<Acc = T::Factor>> Problem<'_, T, D> {
-    /// The whole epilogue of this problem.
+    /// The whole epilogue of this problem, but for [`Activation::GeluErf`].
     pub(super) fn fused(&self) -> Fused<D> {
         Then {
             first: self.linear(),
             second: AnyActivation::new(self.epilogue.activation),
+        }
+    }
+
+    /// The whole epilogue of this problem, of kernels that have all activations.
+    pub(super) fn fused_with_erf(&self) -> FusedWithErf<D> {
+        Then {
+            first: self.fused(),
+            second: OptionalGeluErf::new(self.epilogue.activation),
         }
     }
 

@@ -16,10 +16,11 @@ pub struct Epilogue {
 }
 
 /// The activations, by name.
-const ACTIVATIONS: [(&str, Activation); 3] = [
+const ACTIVATIONS: [(&str, Activation); 4] = [
     ("relu", Activation::Relu),
     ("gelu", Activation::Gelu),
     ("silu", Activation::Silu),
+    ("gelu-erf", Activation::GeluErf),
 ];
 
 impl TryFrom<String> for Epilogue {
@@ -43,7 +44,7 @@ impl TryFrom<String> for Epilogue {
                 activation: Some(activation),
             }),
             None => Err(format!(
-                "the epilogue `{text}` is none of bias, relu, gelu, silu and bias+ one of these"
+                "the epilogue `{text}` is none of bias, relu, gelu, silu, gelu-erf and bias+ one of these"
             )),
         }
     }
@@ -95,6 +96,7 @@ impl Epilogue {
                 0.5 * x * (1.0 + inner.tanh())
             }
             Some(Activation::Silu) => x / (1.0 + (-x).exp()),
+            Some(Activation::GeluErf) => x * normal_distribution(x),
         }
     }
 
@@ -124,15 +126,54 @@ impl Epilogue {
                 None => None,
                 Some(Activation::Relu) => Some(cublas::Activation::Relu),
                 Some(Activation::Gelu) => Some(cublas::Activation::Gelu),
-                Some(Activation::Silu) => return None,
+                // cuBLASLt has one GELU: the one with the hyperbolic tangent.
+                Some(Activation::Silu | Activation::GeluErf) => return None,
             },
         })
     }
 }
 
+/// `Φ(x)` by the series around 0, or by the continued fraction of the tail.
+fn normal_distribution(x: f64) -> f64 {
+    /// From here on, the fraction has converged after its terms.
+    const FAR: f64 = 3.0;
+    const TERMS: u32 = 200;
+    if x > FAR {
+        return 1.0 - normal_distribution(-x);
+    }
+    let density = (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    if x < -FAR {
+        let fraction = (1..TERMS)
+            .rev()
+            .fold(-x, |below, k| -x + f64::from(k) / below);
+        return density / fraction;
+    }
+    let (mut term, mut sum) = (x, x);
+    for k in 1..TERMS {
+        term *= x * x / f64::from(2 * k + 1);
+        sum += term;
+    }
+    0.5 + density * sum
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_normal_distribution_is_that_of_tables() {
+        for (x, expected) in [
+            (0.0, 0.5),
+            (1.0, 0.841_344_746_068_543),
+            (-2.5, 0.006_209_665_325_776),
+            (-3.5, 0.000_232_629_079_035_5),
+            (4.0, 0.999_968_328_758_167),
+        ] {
+            let found = normal_distribution(x);
+            assert!((found / expected - 1.0).abs() < 1e-12, "{x}: {found}");
+        }
+        assert!(normal_distribution(f64::NAN).is_nan());
+    }
 
     #[test]
     fn infinities_become_their_limits() {

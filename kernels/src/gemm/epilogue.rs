@@ -17,11 +17,12 @@ use cutlet_device::collective::Group;
 use cutlet_layout_core::{Coord, Fragment, FragmentLayout, each};
 
 pub use activation::{
-    Activation, AnyActivation, AtLeast, Gelu, GeluForBf16, Relu, Silu, gelu, gelu_exact, relu, silu,
+    Activation, AnyActivation, AtLeast, Gelu, GeluForBf16, OptionalGeluErf, Relu, Silu, gelu,
+    gelu_exact, relu, silu,
 };
 pub use bias::{ColumnBias, RowBias};
 pub use element::{Accumulator, ElementC, FromSums};
-pub use fused::{BiasAlong, Fused, FusedWithOld, Linear};
+pub use fused::{BiasAlong, Fused, FusedWithErf, FusedWithOld, Linear};
 pub(in crate::gemm) use operands::COLUMNS;
 pub use operands::EpilogueOperands;
 pub use outer_scales::OuterScales;
@@ -42,6 +43,7 @@ pub use then::Then;
 /// | [`Relu`], [`Gelu`], [`Silu`] | `relu(x)`, `gelu(x)`, `silu(x)` |
 /// | [`AtLeast`] | `max(x, floor)` |
 /// | [`AnyActivation`] | one of the activations, chosen at run time |
+/// | [`OptionalGeluErf`] | GELU by the error function, if it is chosen at run time |
 /// | [`OuterScales`] | `alpha·x·of_rows[row]·of_columns[column]` |
 ///
 /// Parts that end in a type parameter compute in any [`Accumulator`], as `f32` by default.

@@ -6,7 +6,7 @@ use cutlet_device::{
 };
 use cutlet_layout_core::{AnyStrides, Divisor, L, Raster, RowMajor, Tensor, Tv, tiles};
 
-use super::epilogue::{ElementC, Epilogue, FromSums, Fused, OuterScales, Then, apply_fours};
+use super::epilogue::{ElementC, Epilogue, FromSums, FusedWithErf, OuterScales, Then, apply_fours};
 
 /// The tile of C that a block writes.
 type Tile = L!((32, 128):(1@0, 1@1));
@@ -42,7 +42,7 @@ pub fn raster(extents: [i32; 2]) -> Raster<Divisor> {
 }
 
 /// Everything that can be fused, after [`OuterScales`].
-pub type FusedWithScales<T> = Then<OuterScales, Fused<T>>;
+pub type FusedWithScales<T> = Then<OuterScales, FusedWithErf<T>>;
 
 /// `C = epilogue(sums)`.
 ///
@@ -99,7 +99,7 @@ instantiate! {
         accumulators: Global<f32>,
         c: GlobalMut<half::bf16>,
         extents: PassArgs,
-        epilogue: Fused<half::bf16>,
+        epilogue: FusedWithErf<half::bf16>,
     ) = pass::<half::bf16, _, _>(thread_idx(), ..);
 
     /// To a C of f16.
@@ -108,7 +108,7 @@ instantiate! {
         accumulators: Global<f32>,
         c: GlobalMut<half::f16>,
         extents: PassArgs,
-        epilogue: Fused<half::f16>,
+        epilogue: FusedWithErf<half::f16>,
     ) = pass::<half::f16, _, _>(thread_idx(), ..);
 
     /// To a C of f32.
@@ -117,7 +117,7 @@ instantiate! {
         accumulators: Global<f32>,
         c: GlobalMut<f32>,
         extents: PassArgs,
-        epilogue: Fused<f32>,
+        epilogue: FusedWithErf<f32>,
     ) = pass::<f32, _, _>(thread_idx(), ..);
 
     /// Of sums in i32 and scales, to a C of bf16.

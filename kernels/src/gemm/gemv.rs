@@ -15,7 +15,7 @@ use cutlet_layout_core::{
     tiles,
 };
 
-use super::epilogue::{ElementC, Epilogue, Fused};
+use super::epilogue::{ElementC, Epilogue, FusedWithErf};
 
 /// Threads of a block.
 pub const THREADS: u32 = 256;
@@ -142,7 +142,7 @@ unsafe fn gemv<S: Shape, T: ElementC<Acc = f32>>(
     vectors: Global<T>,
     c: GlobalMut<T>,
     args: GemvArgs,
-    epilogue: Fused<T>,
+    epilogue: FusedWithErf<T>,
     of_warps: WarpSums,
 ) {
     launch_dependents();
@@ -257,7 +257,7 @@ macro_rules! kernels {
                 vectors: Global<$element>,
                 c: GlobalMut<$element>,
                 args: GemvArgs,
-                epilogue: Fused<$element>,
+                epilogue: FusedWithErf<$element>,
                 #[shared] of_warps: WarpSums,
             ) = gemv::<$shape, $element>(thread_idx(), ..);
         )+}

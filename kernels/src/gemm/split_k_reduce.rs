@@ -14,7 +14,7 @@ use cutlet_layout_core::{
     NoSwizzle, Raster, RowMajor, StaticLayout, Tensor, ThreadValue, Width, each, tiles,
 };
 
-use super::epilogue::{Accumulator, ElementC, Epilogue, Fused, Scale};
+use super::epilogue::{Accumulator, ElementC, Epilogue, FusedWithErf, Scale};
 
 /// The tile of C that one warpgroup reduces, or all cooperative warpgroups of a block.
 type Tile = L!((4, 128):(1@0, 1@1));
@@ -231,9 +231,9 @@ instantiate! {
         partials: Global<f32>,
         c: GlobalMut<half::bf16>,
         extents: ReduceArgs,
-        epilogue: Fused<half::bf16>,
+        epilogue: FusedWithErf<half::bf16>,
         #[shared] shared_partials: PartialsRing<f32>,
-    ) = reduce::<half::bf16, Fused<half::bf16>>;
+    ) = reduce::<half::bf16, FusedWithErf<half::bf16>>;
 
     /// To a C of f16, with everything that can be fused.
     #[kernel(threads = THREADS)]
@@ -241,9 +241,9 @@ instantiate! {
         partials: Global<f32>,
         c: GlobalMut<half::f16>,
         extents: ReduceArgs,
-        epilogue: Fused<half::f16>,
+        epilogue: FusedWithErf<half::f16>,
         #[shared] shared_partials: PartialsRing<f32>,
-    ) = reduce::<half::f16, Fused<half::f16>>;
+    ) = reduce::<half::f16, FusedWithErf<half::f16>>;
 
     /// To a C of f32, with everything that can be fused.
     #[kernel(threads = THREADS)]
@@ -251,9 +251,9 @@ instantiate! {
         partials: Global<f32>,
         c: GlobalMut<f32>,
         extents: ReduceArgs,
-        epilogue: Fused<f32>,
+        epilogue: FusedWithErf<f32>,
         #[shared] shared_partials: PartialsRing<f32>,
-    ) = reduce::<f32, Fused<f32>>;
+    ) = reduce::<f32, FusedWithErf<f32>>;
 
     /// Of f64, with everything that can be fused.
     #[kernel(threads = THREADS)]
@@ -261,9 +261,9 @@ instantiate! {
         partials: Global<f64>,
         c: GlobalMut<f64>,
         extents: ReduceArgs,
-        epilogue: Fused<f64>,
+        epilogue: FusedWithErf<f64>,
         #[shared] shared_partials: PartialsRing<f64>,
-    ) = reduce::<f64, Fused<f64>>;
+    ) = reduce::<f64, FusedWithErf<f64>>;
 
     /// Of i32, with everything that can be fused.
     #[kernel(threads = THREADS)]
@@ -271,9 +271,9 @@ instantiate! {
         partials: Global<i32>,
         c: GlobalMut<i32>,
         extents: ReduceArgs,
-        epilogue: Fused<i32>,
+        epilogue: FusedWithErf<i32>,
         #[shared] shared_partials: PartialsRing<i32>,
-    ) = reduce::<i32, Fused<i32>>;
+    ) = reduce::<i32, FusedWithErf<i32>>;
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use cutlet_device::{Global, GlobalMut, Kernel};
 use cutlet_host::{Device, Function, LaunchConfig, Stream};
 use cutlet_kernels::PTX;
-use cutlet_kernels::gemm::epilogue::{ElementC, Fused as Epilogue};
+use cutlet_kernels::gemm::epilogue::{ElementC, FusedWithErf};
 use cutlet_kernels::gemm::gemv::{
     Eights1, Fours1, GemvArgs, Ones1, Ones4, Shape, TwoOfEights1, gemv_bf16_2x1_16b,
     gemv_bf16_8x1_16b, gemv_bf16_8x1_any, gemv_bf16_8x4_any, gemv_f16_2x1_16b, gemv_f16_8x1_16b,
@@ -19,7 +19,13 @@ use crate::gemm::registry::{Family, Fused, IndexedOperand, KernelQuery, Launch, 
 use crate::{Error, Order, Result};
 
 /// The arguments of a kernel: matrix, vectors, C, extents and the epilogue.
-type Arguments<T> = (Global<T>, Global<T>, GlobalMut<T>, GemvArgs, Epilogue<T>);
+type Arguments<T> = (
+    Global<T>,
+    Global<T>,
+    GlobalMut<T>,
+    GemvArgs,
+    FusedWithErf<T>,
+);
 
 /// A kernel.
 #[derive(Debug)]
@@ -262,7 +268,7 @@ impl<T: Element> Launch<T, T> for GemvLaunch<T> {
             k: k as i32,
             padding: 0,
         };
-        let epilogue = problem.fused();
+        let epilogue = problem.fused_with_erf();
         let tiles = (
             rows.div_ceil(self.rows) as u32,
             vectors.div_ceil(self.vectors) as u32,

@@ -7,7 +7,7 @@ use std::num::NonZeroU32;
 use cutlet_device::{DeviceData, GlobalMut};
 use cutlet_host::{Function, LaunchArgs, Stream};
 use cutlet_kernels::gemm::epilogue::{
-    Accumulator, ElementC, Epilogue, Fused, FusedWithOld, Scale, Then,
+    Accumulator, Activation, ElementC, Epilogue, Fused, FusedWithOld, Scale, Then,
 };
 use cutlet_kernels::gemm::multistage::instance;
 use cutlet_kernels::gemm::multistage::staging::Read;
@@ -79,6 +79,10 @@ pub fn to_own_type<T: Elements, O: Output<Acc = T::Factor>>(
     problem: &Problem<'_, T, O>,
     kernel: Option<&str>,
 ) -> Result<Option<LaunchPlan<T, O>>> {
+    // The kernels do not fuse it.
+    if problem.epilogue.activation == Some(Activation::GeluErf) {
+        return to_any_type(kernels, peak, stream, problem, kernel);
+    }
     match problem.rows.are_own() {
         true => own_type_by(kernels.plain, peak, stream, problem, kernel),
         false => own_type_by(kernels.named, peak, stream, problem, kernel),

@@ -3,7 +3,7 @@
 
 use cutlet_device::{Global, GlobalMut, Kernel};
 use cutlet_host::{Device, Scratch, Stream};
-use cutlet_kernels::gemm::epilogue::{Accumulator, AnyActivation, Then};
+use cutlet_kernels::gemm::epilogue::{Accumulator, AnyActivation, OptionalGeluErf, Then};
 use cutlet_kernels::gemm::epilogue_pass::{
     self, FusedWithScales, PassArgs, scaled_pass_bf16, scaled_pass_f16, scaled_pass_f32,
     scaled_pass_of_f32_bf16, scaled_pass_of_f32_f16, scaled_pass_of_f32_f32,
@@ -183,11 +183,15 @@ impl<T: Summed, D: ScaledOutput<T::Factor>> Launch<T, D> for Scaled<T> {
 fn epilogue_of<T: Summed, D: ScaledOutput<T::Factor>>(
     problem: &Problem<'_, T, D>,
 ) -> FusedWithScales<D> {
+    let activation = problem.epilogue.activation;
     Then {
         first: problem.outer_scaled(),
         second: Then {
-            first: problem.linear_with(1.0, T::to_f32(problem.beta)),
-            second: AnyActivation::new(problem.epilogue.activation),
+            first: Then {
+                first: problem.linear_with(1.0, T::to_f32(problem.beta)),
+                second: AnyActivation::new(activation),
+            },
+            second: OptionalGeluErf::new(activation),
         },
     }
 }

@@ -221,6 +221,8 @@ fn candidates<T: Element>(query: KernelQuery) -> Vec<&'static str> {
         None | Some(Activation::Relu) => names(of_orders(T::linear(), backend, orders, None)),
         Some(Activation::Gelu) => names(of_orders(T::gelu(), backend, orders, None)),
         Some(Activation::Silu) => names(of_orders(T::silu(), backend, orders, None)),
+        // No kernel fuses it: a second kernel applies it to the product of a plain one.
+        Some(Activation::GeluErf) => names(of_orders(T::plain(), backend, orders, None)),
     }
 }
 
@@ -395,6 +397,7 @@ fn to_same_type<T: Element>(
         Some(Activation::Relu) => fused(stream, problem, named, T::linear(), AtLeast::new(0.0)),
         Some(Activation::Gelu) => fused(stream, problem, named, T::gelu(), T::GELU),
         Some(Activation::Silu) => fused(stream, problem, named, T::silu(), Silu),
+        Some(Activation::GeluErf) => by_second_kernel(stream, problem, named),
     }
 }
 

@@ -99,6 +99,7 @@ impl Word for Option<Activation> {
         ("relu", Some(Activation::Relu)),
         ("gelu", Some(Activation::Gelu)),
         ("silu", Some(Activation::Silu)),
+        ("gelu-erf", Some(Activation::GeluErf)),
     ];
 }
 

@@ -7,6 +7,7 @@ use cutlet_layout_core::{AccessWidth, Fragment, FragmentLayout, Width, each};
 use half::{bf16, f16};
 
 use super::{Activation, gelu_exact, silu};
+use crate::gelu_erf::gelu_erf;
 
 /// A type of accumulators, in which an epilogue computes: `f32`, `f64` or `i32`.
 ///
@@ -73,6 +74,7 @@ impl Accumulator for f32 {
             // also be of f32.
             Activation::Gelu => gelu_exact(self),
             Activation::Silu => silu(self),
+            Activation::GeluErf => gelu_erf(self),
         }
     }
 }
@@ -107,7 +109,7 @@ impl Accumulator for f64 {
     fn activate(self, activation: Activation) -> f64 {
         match activation {
             Activation::Relu => self.at_least(0.0),
-            Activation::Gelu | Activation::Silu => self,
+            Activation::Gelu | Activation::Silu | Activation::GeluErf => self,
         }
     }
 }
@@ -141,7 +143,7 @@ impl Accumulator for i32 {
     fn activate(self, activation: Activation) -> i32 {
         match activation {
             Activation::Relu => self.at_least(0),
-            Activation::Gelu | Activation::Silu => self,
+            Activation::Gelu | Activation::Silu | Activation::GeluErf => self,
         }
     }
 }
@@ -256,7 +258,8 @@ mod tests {
         assert_eq!([-2.0f64, 3.0].map(|x| x.activate(relu)), [0.0, 3.0]);
         assert_eq!([-2, 3].map(|x: i32| x.activate(relu)), [0, 3]);
         assert!(f32::NAN.activate(relu).is_nan() && f64::NAN.activate(relu).is_nan());
-        assert!(!f64::has(Activation::Gelu) && !i32::has(Activation::Silu));
+        assert!(!f64::has(Activation::Gelu) && !f64::has(Activation::GeluErf));
+        assert!(!i32::has(Activation::Silu));
     }
 
     #[test]

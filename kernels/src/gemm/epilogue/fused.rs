@@ -6,8 +6,8 @@ use cutlet_device::{DeviceData, Global};
 use cutlet_layout_core::Coord;
 
 use super::{
-    Accumulator, AnyActivation, ColumnBias, ElementC, Epilogue, Pair, Residual, RowBias, Scale,
-    Then,
+    Accumulator, AnyActivation, ColumnBias, ElementC, Epilogue, OptionalGeluErf, Pair, Residual,
+    RowBias, Scale, Then,
 };
 
 /// Whether the bias of a [`Linear`] has a number for each row or for each column of C.
@@ -21,6 +21,9 @@ pub enum BiasAlong {
 
 /// Everything that can be fused with a product. Its parts are chosen at run time.
 pub type Fused<T> = Then<Linear<T>, AnyActivation<<T as ElementC>::Acc>>;
+
+/// [`Fused`], or GELU by the error function in the place of its activation.
+pub type FusedWithErf<T> = Then<Fused<T>, OptionalGeluErf<<T as ElementC>::Acc>>;
 
 /// [`Fused`] after `alpha · acc + beta · old`: for a C whose old elements only the store finds.
 pub type FusedWithOld<T> = Then<Scale<<T as ElementC>::Acc>, Fused<T>>;
@@ -201,8 +204,8 @@ mod tests {
 
     /// Stops the build if a kernel could not take these types.
     const _: () = {
-        let () = <Fused<f64> as DeviceData>::CHECK;
-        let () = <Fused<i32> as DeviceData>::CHECK;
+        let () = <FusedWithErf<f64> as DeviceData>::CHECK;
+        let () = <FusedWithErf<i32> as DeviceData>::CHECK;
         let () = <Then<Linear<f64>, AtLeast<f64>> as DeviceData>::CHECK;
         let () = <Then<Residual<f64>, RowBias<f64>> as DeviceData>::CHECK;
         let () = <Then<ColumnBias<i32>, AtLeast<i32>> as DeviceData>::CHECK;
