@@ -4,6 +4,10 @@ use std::num::NonZeroU32;
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
 use cutlet_host::{Buffer, Device, IntoView, Stream, View};
+use cutlet_kernels::gather::long_top_k::{
+    LISTED, long_top_k_bf16, long_top_k_bf16_any, long_top_k_f16, long_top_k_f16_any,
+    long_top_k_f32, long_top_k_f32_any,
+};
 use cutlet_kernels::gather::routing::{
     ChoiceTile, Logits, MAX_EXPERTS, MAX_TOP_K, PlaceArgs, TopKArgs, place_choices, top_k_bf16,
     top_k_f16, top_k_f32,
@@ -32,22 +36,44 @@ type TopKKernel<T> = Kernel<(Global<T>, GlobalMut<i32>, GlobalMut<f32>, TopKArgs
 mod sealed {
     use super::{DeviceData, TopKKernel};
 
-    /// The kernel for an element type.
+    /// The kernels for an element type.
     pub trait Kernels: DeviceData {
-        fn kernel() -> &'static TopKKernel<Self>;
+        /// For short rows, of which a warp has one.
+        const SHORT: &'static TopKKernel<Self>;
+        /// For long rows, of which a block has one: with aligned vectors, and with any alignment.
+        const LONG: [&'static TopKKernel<Self>; 2];
     }
 }
 
 macro_rules! kernels {
-    ($($element:ty: $kernel:ident;)+) => {$(
+    ($($element:ty: $short:ident $long:ident $long_any:ident;)+) => {$(
         impl sealed::Kernels for $element {
-            fn kernel() -> &'static TopKKernel<$element> {
-                &$kernel
-            }
+            const SHORT: &'static TopKKernel<Self> = &$short;
+            const LONG: [&'static TopKKernel<Self>; 2] = [&$long, &$long_any];
         }
     )+};
 }
-kernels! { f32: top_k_f32; f16: top_k_f16; bf16: top_k_bf16; }
+kernels! {
+    f32: top_k_f32 long_top_k_f32 long_top_k_f32_any;
+    f16: top_k_f16 long_top_k_f16 long_top_k_f16_any;
+    bf16: top_k_bf16 long_top_k_bf16 long_top_k_bf16_any;
+}
+
+/// The kernel that chooses so many of each row of these logits, and its blocks.
+fn top_k_kernel<T: Logit>(logits: &Matrix<'_, T>, top_k: usize) -> (&'static TopKKernel<T>, u32) {
+    /// Bytes of the widest access.
+    const WIDEST: usize = 16;
+    let (tokens, experts) = (logits.rows(), logits.columns());
+    if experts <= MAX_EXPERTS && top_k <= MAX_TOP_K {
+        return (
+            T::SHORT,
+            tiles::<Logits>([tokens as i32, experts as i32])[0],
+        );
+    }
+    let is_aligned =
+        logits.starts_runs_at(WIDEST) && experts.is_multiple_of(WIDEST / size_of::<T>());
+    (T::LONG[usize::from(!is_aligned)], tokens as u32)
+}
 
 /// The weight of an expert that a token chose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,11 +91,13 @@ pub enum RouterWeights {
 /// that are all at −∞ have equal weights. A token with a logit that is NaN has weights that are all NaN. Its choices are
 /// still experts that exist, all different: NaN counts as −∞ there.
 ///
-/// `logits` has a row for each token and a column for each of up to 512 experts. `choices` and `weights` have a row for
-/// each token, and a column for each expert that it chooses, of which there are up to 32. They are packed.
+/// `logits` has a row for each token and a column for each expert, of any number. `choices` and `weights` have a row for
+/// each token, and a column for each expert that it chooses, of which there are up to 2048. They are packed. The
+/// `experts` may as well be the tokens of a vocabulary, or what else has the highest numbers of a row.
 ///
 /// # Errors
-/// If extents or orders do not agree, or an operand is on another device than the stream or bound to another stream.
+/// If extents or orders do not agree, more are asked for than there are or than 2048, or an operand is on another device
+/// than the stream or bound to another stream.
 ///
 /// ```
 /// use cutlet::{Device, DeviceTensor, RouterWeights, top_k};
@@ -124,11 +152,12 @@ fn choose<T: Logit>(
             ),
         );
     }
-    if experts > MAX_EXPERTS || top_k > MAX_TOP_K.min(experts) {
+    if top_k > LISTED.min(experts) {
         return refuse(
             TOP_K,
             format!(
-                "{top_k} of {experts} experts were asked for; choose at most {MAX_TOP_K} of at most {MAX_EXPERTS}"
+                "{top_k} of {experts} experts were asked for; choose at most {}",
+                LISTED.min(experts)
             ),
         );
     }
@@ -147,8 +176,8 @@ fn choose<T: Logit>(
         top_k: top_k as i32,
         normalised: (router_weights == RouterWeights::Normalised).into(),
     };
-    let kernel = stream.device().load(&cutlet_kernels::PTX, T::kernel())?;
-    let blocks = tiles::<Logits>([tokens as i32, experts as i32])[0];
+    let (kernel, blocks) = top_k_kernel(&logits, top_k);
+    let kernel = stream.device().load(&cutlet_kernels::PTX, kernel)?;
     let args = (
         logits.view,
         choices.view.reborrow(),

@@ -7,16 +7,15 @@ use cutlet::{
 };
 use half::{bf16, f16};
 
-/// Checks choices and weights of random logits.
+/// Checks choices and weights of random logits, whose rows are `padding` elements apart.
 fn check_top_k<T: Logit>(
-    tokens: usize,
-    experts: usize,
-    chosen: usize,
+    [tokens, experts, chosen]: [usize; 3],
+    padding: usize,
     to_element: impl Fn(f32) -> T,
     to_f32: impl Fn(T) -> f32,
 ) {
     let mut random = fastrand::Rng::with_seed((tokens + experts) as u64);
-    let ld = experts + 3;
+    let ld = experts + padding;
     let logits: Vec<T> = (0..tokens * ld)
         // Few values, so that some are equal.
         .map(|_| to_element(f32::from(random.i8(-30..30)) / 4.0))
@@ -65,16 +64,65 @@ fn check_top_k<T: Logit>(
 
 #[test]
 fn the_highest_logits_are_chosen() {
-    for (tokens, experts, chosen) in [
-        (1, 1, 1),
-        (9, 8, 2),
-        (20, 60, 4),
-        (11, 128, 8),
-        (3, 512, 32),
+    for (extents, padding) in [
+        ([1, 1, 1], 3),
+        ([9, 8, 2], 3),
+        ([20, 60, 4], 3),
+        ([11, 128, 8], 3),
+        ([3, 512, 32], 3),
+        // A block has a row.
+        ([3, 512, 33], 3),
+        ([2, 513, 5], 0),
+        ([3, 2056, 40], 8),
+        ([2, 9000, 1], 3),
+        // Each of the logits' values is met about 80 times, and the last one that is chosen is met below the list's end.
+        ([2, 20_000, 700], 0),
+        ([1, 20_001, 1500], 0),
+        ([2, 2048, 2048], 8),
     ] {
-        check_top_k(tokens, experts, chosen, |x| x, |x| x);
-        check_top_k(tokens, experts, chosen, bf16::from_f32, bf16::to_f32);
-        check_top_k(tokens, experts, chosen, f16::from_f32, f16::to_f32);
+        check_top_k(extents, padding, |x| x, |x| x);
+        check_top_k(extents, padding, bf16::from_f32, bf16::to_f32);
+        check_top_k(extents, padding, f16::from_f32, f16::to_f32);
+    }
+}
+
+#[test]
+fn of_equal_logits_of_long_rows_the_first_are_chosen() {
+    use RouterWeights::Normalised;
+    for (experts, chosen) in [(5000, 3), (5000, 1024), (5000, 2048), (2050, 2048)] {
+        let (choices, weights) = choose(&vec![0.25; experts], chosen, Normalised);
+        assert!(choices.into_iter().eq(0..chosen as i32));
+        let share = 1.0 / chosen as f32;
+        assert!(weights.iter().all(|it| (it / share - 1.0).abs() < 1e-5));
+    }
+    // Few are above many that are equal.
+    let mut logits = vec![-0.0; 4100];
+    logits[4001] = 2.0;
+    logits[7] = 2.0;
+    logits[3] = f32::NEG_INFINITY;
+    let (choices, _) = choose(&logits, 6, Normalised);
+    assert_eq!(choices, [7, 4001, 0, 1, 2, 4]);
+}
+
+#[test]
+fn long_rows_may_have_infinities_and_nan() {
+    use RouterWeights::{Normalised, Softmax};
+    for router_weights in [Softmax, Normalised] {
+        let mut logits = vec![1.0; 3000];
+        (logits[2999], logits[5]) = (f32::INFINITY, f32::NEG_INFINITY);
+        let (choices, weights) = choose(&logits, 3, router_weights);
+        assert_eq!((choices, weights), (vec![2999, 0, 1], vec![1.0, 0.0, 0.0]));
+        logits[2000] = f32::NAN;
+        let (choices, weights) = choose(&logits, 2048, router_weights);
+        assert!(weights.iter().all(|weight| weight.is_nan()));
+        assert!(!choices.contains(&5) && !choices.contains(&2000));
+        // All are −∞ or NaN.
+        let mut logits = vec![f32::NEG_INFINITY; 2500];
+        let (choices, weights) = choose(&logits, 4, Normalised);
+        assert_eq!((choices, weights), (vec![0, 1, 2, 3], vec![0.25; 4]));
+        logits[1] = f32::NAN;
+        let (choices, _) = choose(&logits, 4, router_weights);
+        assert_eq!(choices, [0, 1, 2, 3]);
     }
 }
 

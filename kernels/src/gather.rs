@@ -12,7 +12,7 @@
 //! | `table[indices[r]] += source[r]`, in order | [`sorting`], then [`ordered_add`] |
 //! | `output[…, i, …] = table[…, indices[…, i, …], …]` | [`elements`] |
 //! | `destination[c] = source[c]` for two layouts, without indices | [`permute`] |
-//! | a mixture of experts: choices, and the rows of each expert | [`routing`], [`sorting`], then [`rows`] |
+//! | a mixture of experts: choices, and the rows of each expert | [`routing`] or [`long_top_k`], [`sorting`], then [`rows`] |
 //! | `output[b] = Σ table[indices[p]]` for `p` in bag `b` | [`embedding_bag`] |
 
 mod args;
@@ -23,6 +23,11 @@ pub mod elements;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod embedding_bag;
 mod indices;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "gather", not(target_feature = "sm_90"))
+))]
+pub mod long_top_k;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod ordered_add;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]

@@ -13,6 +13,7 @@ pub mod gemm;
 pub mod repack;
 pub mod rows;
 pub mod saxpy;
+pub mod selection;
 pub mod swiglu;
 pub mod transpose;
 

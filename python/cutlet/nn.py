@@ -61,8 +61,8 @@ class MoE(torch.nn.Module):
     Arguments:
         width: Features of a token.
         inner: Features between the products of an expert.
-        experts: At most 512.
-        k: How many experts a token chooses, at most 32.
+        experts: How many there are.
+        k: How many experts a token chooses, at most 2048.
         normalised: Whether a token's weights are the softmax over the chosen logits alone, or else over all.
 
     >>> layer = MoE(width=16, inner=32, experts=4, k=2)
@@ -72,9 +72,9 @@ class MoE(torch.nn.Module):
 
     def __init__(self, width, inner, experts, k, *, normalised=True, device=None, dtype=None):
         super().__init__()
-        if not 1 <= k <= min(experts, 32) or experts > 512:
+        if not 1 <= k <= min(experts, 2048):
             raise ValueError(
-                f"MoE: {k} of {experts} experts were asked for; let a token choose from 1 to 32 of at most 512"
+                f"MoE: {k} of {experts} experts were asked for; let a token choose from 1 to {min(experts, 2048)}"
             )
 
         def parameter(*shape):

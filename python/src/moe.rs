@@ -18,8 +18,8 @@ use crate::stream::Context;
 /// The highest logits of each token: the experts that it chooses, the best first, and their weights.
 ///
 /// Arguments:
-///     logits: (tokens, experts), float32, float16 or bfloat16, of at most 512 experts.
-///     k: How many experts a token chooses, at most 32.
+///     logits: (tokens, experts), float32, float16 or bfloat16, of any number of experts.
+///     k: How many experts a token chooses, at most 2048.
 ///     normalised: Whether the weights are the softmax over the chosen logits alone, or else over all.
 ///     choices, weights: (tokens, k) for the results, int32 and float32, contiguous.
 ///     stream: As in `gemm`.

@@ -16,13 +16,13 @@ use cutlet_layout_core::{
 pub type Logits = L!((8, 512):(1@0, 1@1));
 type LogitThreads = Tv<L!((32, 8):(1@1, 1@0)), L!(16:32@1)>;
 const _: () = assert!(covers_exactly::<LogitThreads>(tile_extent::<Logits>()));
-/// The most experts that a token can choose from.
+/// The most experts of [`top_k`].
 pub const MAX_EXPERTS: usize = 512;
 
 /// The choices of a block: up to 32 experts of each token. A lane has one.
 type Choices = L!((8, 32):(1@0, 1@1));
 type ChoiceThreads = Tv<L!((32, 8):(1@1, 1@0)), L!(1:1@0)>;
-/// The most experts that a token can choose.
+/// The most choices of [`top_k`].
 pub const MAX_TOP_K: usize = 32;
 
 /// Extents of a choice of experts.
@@ -33,9 +33,9 @@ pub struct TopKArgs {
     pub ld: i64,
     /// Tokens.
     pub tokens: i32,
-    /// Experts, at most [`MAX_EXPERTS`].
+    /// Experts.
     pub experts: i32,
-    /// Experts that a token chooses: at most [`MAX_TOP_K`], and at most as many as there are.
+    /// Experts that a token chooses: at most as many as there are.
     pub top_k: i32,
     /// Not 0 if the weights of a token's choices are divided by their sum.
     pub normalised: u32,
@@ -77,7 +77,8 @@ impl Best {
 /// that are all at −∞ have equal weights. NaN counts as −∞ in the choice, and makes all weights of its token NaN.
 ///
 /// # Safety
-/// The logits must have these extents, and choices and weights `tokens · top_k` elements.
+/// The logits must have these extents, and choices and weights `tokens · top_k` elements. There are at most
+/// [`MAX_EXPERTS`] experts, and at most [`MAX_TOP_K`] are chosen.
 #[inline(always)]
 unsafe fn top_k<T: Float + Default>(
     thread: ThreadIdx<impl ThreadGroup>,

@@ -9,26 +9,21 @@
 //! greatest element of a thread is one of the row, so there are `top_k` elements that are not below the `top_k`th of the
 //! threads' greatest ones, and no smaller element is accepted.
 
-use core::f32::consts::LOG2_E;
-
 use cutlet_device::collective::BlockReduce;
 use cutlet_device::{
-    DeviceData, Float, Global, GlobalMut, Shared, SharedArray, SharedStorage, ThreadIdx, Threads,
-    atomic_min, block_idx, exp2_approx, instantiate, lane_idx, shfl_up, sync_threads, thread_idx,
-    warp_idx,
+    DeviceData, Float, Global, GlobalMut, SharedArray, SharedStorage, Threads, atomic_min,
+    block_idx, instantiate, sync_threads, thread_idx,
 };
 use cutlet_layout_core::{
-    Bound, Fragment, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, covers_exactly, each,
-    tile_extent,
+    Bound, Fragment, L, RowMajor, Tensor, ThreadValue, Tv, covers_exactly, each, tile_extent,
 };
 use half::{bf16, f16};
 
 use super::{RowStrides, Rows, Space};
 use crate::fill::bits;
-
-/// Threads of a block, which has a row.
-const THREADS: u32 = 1024;
-type Thread = ThreadIdx<Threads<THREADS>>;
+use crate::selection::{
+    Held, Row4, Row8, RowAny, RowShape, Sum, THREADS, Thread, exp, merge, near_greatest, shares,
+};
 
 /// Extents and strides of a draw.
 #[derive(Clone, Copy, Debug, DeviceData)]
@@ -53,43 +48,6 @@ pub struct SampleArgs {
     /// Unused.
     pub padding: u32,
 }
-
-/// How the threads of a block have a row.
-pub trait SampleShape {
-    /// A part of the row.
-    type Tile: StaticLayout;
-    /// Which elements a thread has.
-    type Threads: ThreadValue;
-}
-
-macro_rules! shapes {
-    ($($(#[$doc:meta])* $name:ident: $tile:ty, $threads:ty;)+) => {$(
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug)]
-        pub struct $name;
-        impl SampleShape for $name {
-            type Tile = $tile;
-            type Threads = $threads;
-        }
-        const _: () = assert!(
-            covers_exactly::<$threads>(tile_extent::<$tile>()),
-            "a shape's threads have each element of its tile once"
-        );
-    )+};
-}
-shapes! {
-    /// Vectors of eight elements.
-    Sample8: L!((1, 16384):(1@0, 1@1)), Tv<L!(1024:8@1), L!((8, 2):(1@1, 8192@1)), 8>;
-    /// Vectors of four elements.
-    Sample4: L!((1, 8192):(1@0, 1@1)), Tv<L!(1024:4@1), L!((4, 2):(1@1, 4096@1)), 4>;
-    /// Elements of any alignment.
-    SampleAny: L!((1, 4096):(1@0, 1@1)), Tv<L!(1024:1@1), L!(4:1024@1)>;
-}
-
-/// A number for each warp: the lanes of a warp have the warp's.
-type OfWarp = Tv<L!((32, 32):(0, 1@1)), L!(1:1@0)>;
-/// A number for each warp: lane `w` has that of warp `w`.
-type OfLane = Tv<L!((32, 32):(1@1, 0)), L!(1:1@0)>;
 
 /// Elements that a list has room for.
 const LISTED: usize = 2048;
@@ -122,29 +80,6 @@ struct Part<T> {
     inverse: f32,
 }
 
-/// How often the range of the threads' greatest elements is halved. More would make lists hardly shorter.
-const BISECTIONS: i32 = 10;
-
-/// The values of a thread of a tile.
-type Held<S> = Fragment<f32, <<S as SampleShape>::Threads as ThreadValue>::Val>;
-
-/// The greatest of some logits, and the sum of their exponentials relative to it.
-type Sum = [f32; 2];
-
-#[inline(always)]
-fn exp(x: f32) -> f32 {
-    exp2_approx(x * LOG2_E)
-}
-
-#[inline(always)]
-fn merge(a: Sum, b: Sum) -> Sum {
-    let greatest = a[0].max(b[0]);
-    [
-        greatest,
-        a[1] * exp(a[0] - greatest) + b[1] * exp(b[0] - greatest),
-    ]
-}
-
 /// A logit by the temperature: finite, or −∞ for NaN and −∞.
 #[inline(always)]
 fn scaled(logit: f32, inverse: f32) -> f32 {
@@ -159,7 +94,7 @@ fn scaled(logit: f32, inverse: f32) -> f32 {
 impl<T: Float + Default> Part<T> {
     /// The thread's logits of a tile, by the temperature. Those that do not exist are −∞.
     #[inline(always)]
-    fn logits<S: SampleShape>(&self, tile: u32) -> Held<S> {
+    fn logits<S: RowShape>(&self, tile: u32) -> Held<S> {
         let mine = self
             .logits
             .local_tile::<S::Tile>((block_idx().x, tile))
@@ -174,7 +109,7 @@ impl<T: Float + Default> Part<T> {
     /// The first of the thread's elements above `low` at which the sum of these elements' exponentials, from `sum` on,
     /// exceeds `target`, or the last one above `low`.
     #[inline(always)]
-    fn find<S: SampleShape>(
+    fn find<S: RowShape>(
         &self,
         tiles: u32,
         low: f32,
@@ -203,7 +138,7 @@ impl<T: Float + Default> Part<T> {
 
     /// How many of the thread's elements are above `low`, and the sum of their exponentials.
     #[inline(always)]
-    fn above<S: SampleShape>(&self, tiles: u32, low: f32, greatest: f32) -> [f32; 2] {
+    fn above<S: RowShape>(&self, tiles: u32, low: f32, greatest: f32) -> [f32; 2] {
         let mut above = [0.0, 0.0];
         for tile in 0..tiles {
             above = self
@@ -250,98 +185,6 @@ impl Listed {
     }
 }
 
-/// The `count`th of the threads' greatest elements, or a smaller number that is near: `own` is the thread's, and `f32::MIN`
-/// if it has none. `None` if fewer threads have one. All threads of the block call it, and get the same.
-#[inline(always)]
-fn near_greatest(
-    thread: Thread,
-    [own, greatest]: [f32; 2],
-    count: f32,
-    columns: i32,
-    sums: &mut BlockReduce<Sum, Threads<THREADS>>,
-) -> Option<f32> {
-    let has_one = own > f32::MIN;
-    let least = match has_one {
-        true => [own, 1.0],
-        false => [f32::INFINITY, 0.0],
-    };
-    let [mut low, threads] = sums.reduce(thread, least, |a, b| [a[0].min(b[0]), a[1] + b[1]]);
-    if threads < count {
-        return None;
-    }
-    let mut high = greatest;
-    // A constant number of rounds would be as many copies of the code.
-    for _ in 0..BISECTIONS.min(columns) {
-        let middle = 0.5 * low + 0.5 * high;
-        let is_above = [f32::from(u8::from(has_one && own >= middle)), 0.0];
-        let [above, _] = sums.reduce(thread, is_above, |a, b| [a[0] + b[0], 0.0]);
-        match above >= count {
-            true => low = middle,
-            false => high = middle,
-        }
-    }
-    Some(low)
-}
-
-/// Where a thread's share of the threads' sum begins and ends, and the sum. All threads of the block call it.
-///
-/// # Safety
-/// There are 33 `ends`, which other threads do not use meanwhile.
-#[inline(always)]
-unsafe fn shares(thread: Thread, own: f32, ends: Shared<f32>) -> [f32; 3] {
-    let in_warp = scan(own);
-    let of_lane_before = shfl_up(in_warp, 1);
-    let before = match lane_idx().is_first() {
-        true => 0.0,
-        false => of_lane_before,
-    };
-    // SAFETY: as promised by the caller. Barriers order the accesses.
-    unsafe {
-        let places = RowMajor::new([1, 32], 0);
-        let begins = Tensor::new(ends, places);
-        let of_warps = Tensor::new(ends.offset(1), places);
-        let of_warp = of_warps.partition_broadcast::<OfWarp>(thread);
-        let of_lane = of_warps.partition_broadcast::<OfLane>(thread);
-        sync_threads();
-        if lane_idx().is(31) {
-            of_warp.store_with(|_| in_warp);
-        }
-        sync_threads();
-        let scanned = scan(of_lane.load(0.0).get(0));
-        sync_threads();
-        if warp_idx().is_first() {
-            of_lane.store_with(|_| scanned);
-            if lane_idx().is_first() {
-                ends.store(0, 0.0);
-            }
-        }
-        sync_threads();
-        let begin = begins
-            .partition_broadcast::<OfWarp>(thread)
-            .load(0.0)
-            .get(0);
-        // The next warp's share begins where that of the last lane ends.
-        let end = match lane_idx().is(31) {
-            true => of_warp.load(0.0).get(0),
-            false => begin + in_warp,
-        };
-        [begin + before, end, ends.load(32)]
-    }
-}
-
-/// The sum of the values of the lanes up to this one.
-#[inline(always)]
-fn scan(value: f32) -> f32 {
-    let mut sum = value;
-    each::<L!(5:1)>(|step| {
-        let below = shfl_up(sum, 1 << step);
-        if !lane_idx().is_below(1 << step) {
-            sum += below;
-        }
-    });
-    sum
-}
-
 /// A random number from 0 up to 1 for a draw: the upper 24 bits of 64 random ones.
 #[inline(always)]
 fn uniform(seed: u64, counter: u64, row: i32, draw: u32) -> f32 {
@@ -355,7 +198,7 @@ fn uniform(seed: u64, counter: u64, row: i32, draw: u32) -> f32 {
 /// # Safety
 /// The storage is the block's, and other threads do not use it meanwhile.
 #[inline(always)]
-unsafe fn list<S: SampleShape, T: Float + Default>(
+unsafe fn list<S: RowShape, T: Float + Default>(
     part: &Part<T>,
     tiles: u32,
     least: f32,
@@ -422,7 +265,7 @@ unsafe fn listed(thread: Thread, count: i32, drawn: &Drawn) -> Listed {
 /// # Safety
 /// The operands must have these extents, and be aligned for the accesses of `S`.
 #[inline(always)]
-unsafe fn sample<S: SampleShape, T: Float + Default>(
+unsafe fn sample<S: RowShape, T: Float + Default>(
     thread: Thread,
     logits: Global<T>,
     counters: Global<u64>,
@@ -540,12 +383,12 @@ macro_rules! instances {
                 args: SampleArgs,
                 #[shared] sums: BlockReduce<Sum, Threads<THREADS>>,
                 #[shared] drawn: Drawn,
-            ) = sample::<SampleAny, $element>(thread_idx(), ..);
+            ) = sample::<RowAny, $element>(thread_idx(), ..);
         )+}
     };
 }
 instances! {
-    f32: sample_f32 in Sample4, sample_f32_any;
-    f16: sample_f16 in Sample8, sample_f16_any;
-    bf16: sample_bf16 in Sample8, sample_bf16_any;
+    f32: sample_f32 in Row4, sample_f32_any;
+    f16: sample_f16 in Row8, sample_f16_any;
+    bf16: sample_bf16 in Row8, sample_bf16_any;
 }
