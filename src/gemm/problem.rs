@@ -540,6 +540,46 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
     }
 }
 
+impl<T: Operand, D: DeviceData> Problem<'_, T, D> {
+    /// Elements from one row to the next of the batch's C as one matrix, which has them below one another. None if they
+    /// do not lie so, or if each of them has the same bias for its rows.
+    pub(super) fn ld_of_stacked_c(&self) -> Option<usize> {
+        let (m, _, _) = self.extents();
+        let [inner, outer] = self.groups.modes;
+        let ld = match m {
+            1 if inner.count > 1 => inner.strides[2],
+            _ => self.c.ld(),
+        };
+        let follow = |mode: OuterMode, rows: usize| mode.count == 1 || mode.strides[2] == rows * ld;
+        let has_row_bias = matches!(
+            self.epilogue.bias,
+            Some(Bias {
+                along: BiasAlong::Rows,
+                ..
+            })
+        );
+        let is_stacked = !self.groups.have_sizes()
+            && self.c.order() == Order::RowMajor
+            && ld >= self.c.columns()
+            && m * self.groups.count() <= MAX_EXTENT
+            && follow(inner, m)
+            && follow(outer, m * inner.count);
+        (is_stacked && !has_row_bias).then_some(ld)
+    }
+}
+
+impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
+    /// The problem as its epilogue has it, with all C of its batch as one matrix, whose rows are so many elements apart.
+    pub(super) fn with_stacked_c(self, ld: usize) -> Result<Self> {
+        let (rows, columns) = (self.c.rows() * self.groups.count(), self.c.columns());
+        Ok(Problem {
+            c: MatrixMut::with_ld(self.c.view, rows, columns, Order::RowMajor, ld)?,
+            groups: Groups::ONE,
+            ..self
+        })
+    }
+}
+
 /// The part of [`Groups`] that a plan depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct GroupsShape {

@@ -68,6 +68,19 @@ impl<T, O: ElementC, Epi> Candidate<T, O, Epi> {
     fn name(&self) -> &'static str {
         self.instance.kernel.name()
     }
+
+    /// Whether one product of the problem has a tile for each block that the device runs at a time.
+    fn fills<E: Elements, D: DeviceData>(
+        &self,
+        stream: &Stream,
+        problem: &Problem<'_, E, D>,
+    ) -> bool {
+        let (m, n, _) = problem.extents();
+        let [tile_m, tile_n, _] = self.instance.tile.map(|it| it as usize);
+        let multiprocessors = DeviceSpeed::of(stream.device()).multiprocessors;
+        let at_a_time = multiprocessors as usize * self.instance.blocks as usize;
+        m.div_ceil(tile_m) * n.div_ceil(tile_n) >= at_a_time
+    }
 }
 
 /// Plans a C of the type that the kernels write: with the fastest of the instances, or with the one of this name. A
@@ -97,7 +110,7 @@ fn own_type_by<T: Elements, O: Output<Acc = T::Factor>, Epi: OfProblem<T, O>>(
     problem: &Problem<'_, T, O>,
     kernel: Option<&str>,
 ) -> Result<Option<LaunchPlan<T, O>>> {
-    let Some(candidate) = choose(instances, peak, stream, problem, kernel) else {
+    let Some(candidate) = choose(instances, peak, stream, problem, kernel, true) else {
         return Ok(None);
     };
     let (name, time) = (candidate.name(), candidate.microseconds);
@@ -108,7 +121,7 @@ fn own_type_by<T: Elements, O: Output<Acc = T::Factor>, Epi: OfProblem<T, O>>(
     }))
 }
 
-/// Plans a C of any type: a second kernel makes it.
+/// Plans a C of any type: a second kernel makes it, also of all products of a batch whose C lie below one another.
 pub fn to_any_type<T: Elements, O: Output<Acc = T::Factor>, D: Output<Acc = T::Factor>>(
     kernels: Kernels<T, O>,
     peak: f64,
@@ -116,8 +129,9 @@ pub fn to_any_type<T: Elements, O: Output<Acc = T::Factor>, D: Output<Acc = T::F
     problem: &Problem<'_, T, D>,
     kernel: Option<&str>,
 ) -> Result<Option<LaunchPlan<T, D>>> {
-    // Partials are of one product, whose rows are in order.
-    if !problem.groups.are_one() || matches!(problem.rows, Rows::OfC(_)) {
+    // The second kernel has one C, whose rows are in order.
+    let is_one = problem.groups.are_one() || problem.ld_of_stacked_c().is_some();
+    if !is_one || matches!(problem.rows, Rows::OfC(_)) {
         return Ok(None);
     }
     match problem.rows.are_own() {
@@ -140,9 +154,13 @@ where
     D: Output<Acc = T::Factor>,
     Epi: OfProblem<T, O>,
 {
-    let Some(candidate) = choose(instances, peak, stream, problem, kernel) else {
+    let Some(candidate) = choose(instances, peak, stream, problem, kernel, false) else {
         return Ok(None);
     };
+    // Products that fill the device alone lose little by a launch each, which another family may have faster kernels for.
+    if kernel.is_none() && !problem.groups.are_one() && candidate.fills(stream, problem) {
+        return Ok(None);
+    }
     let second = DeviceSpeed::of(stream.device()).microseconds(SECOND_KERNEL);
     let time = candidate.microseconds + second;
     let kernel = Multistage::new(stream, candidate)?;
@@ -233,21 +251,25 @@ fn operands<T: Elements, D: DeviceData>(problem: &Problem<'_, T, D>) -> [Operand
     ]
 }
 
-/// The fastest way to launch an instance.
+/// The fastest way to launch an instance, which writes C, or only partials.
 fn choose<T: Elements, O: Output<Acc = T::Factor>, Epi, D: DeviceData>(
     instances: &'static [instance::Instance<T, O, Epi>],
     peak: f64,
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     kernel: Option<&str>,
+    writes_c: bool,
 ) -> Option<Candidate<T, O, Epi>> {
     let (m, n, k) = problem.extents();
     let [a, b] = operands(problem);
     let device = DeviceSpeed::of(stream.device());
     let mut fastest: Option<Candidate<_, _, _>> = None;
     for transposed in [false, true] {
-        // Groups, and tables, have rows, not columns.
-        if transposed && (problem.groups.have_sizes() || !problem.rows.are_own()) {
+        // Groups, tables and the partials of a batch have rows, not columns.
+        let has_rows = problem.groups.have_sizes()
+            || !problem.rows.are_own()
+            || !writes_c && !problem.groups.are_one();
+        if transposed && has_rows {
             continue;
         }
         let (operands, extents) = match transposed {
@@ -389,11 +411,19 @@ where
         let nowhere = GlobalMut::<O>::from_ptr(std::ptr::null_mut());
         let (a, b) = (problem.a.view, problem.b.view);
         let to = partials.elements.view_mut();
-        // SAFETY: as in `Direct`. The partials have room for each split.
-        unsafe {
-            let all = (a, b, nowhere, to, args, Epi::identity());
-            kernel.launch(stream, 1, args, all)?;
-        }
+        let to = pointer_mut::<T::Factor>(to.address());
+        kernel.each_launch(args, |groups, args| {
+            // SAFETY: as in `Direct`. The partials have room for each split, or for each product of a batch, and are
+            // borrowed until the second kernel is enqueued.
+            unsafe {
+                let all = (a, b, nowhere, to, args, Epi::identity());
+                kernel.launch(stream, groups, args, all)
+            }
+        })?;
+        let problem = match problem.ld_of_stacked_c() {
+            Some(ld) if !problem.groups.are_one() => problem.with_stacked_c(ld)?,
+            _ => problem,
+        };
         // SAFETY: the partials have C's extents.
         unsafe { partials.finish(stream, problem) }
     }
@@ -470,13 +500,18 @@ impl<T: Elements, O: Output<Acc = T::Factor>, Epi: OfProblem<T, O>> Multistage<T
     ) -> Result<(Partials<'s, T::Factor>, MultistageArgs)> {
         let (m, n, _) = problem.extents();
         let splits = self.candidate.splits as u32;
-        let partials = Partials::new(stream, [m, n.next_multiple_of(4)], splits)?;
+        // Those of a batch, which has one split, lie below one another.
+        let rows = m * problem.groups.count();
+        let partials = Partials::new(stream, [rows, n.next_multiple_of(4)], splits)?;
         let [_, ld] = partials.extent;
-        let args = MultistageArgs {
+        let mut args = MultistageArgs {
             partial_ld: ld as i64,
             split_stride: (m * ld) as i64,
             ..self.args(problem)
         };
+        let [inner, outer] = &mut args.groups.strides;
+        inner[2] = (m * ld) as i64;
+        outer[2] = (problem.groups.modes[0].count * m * ld) as i64;
         Ok((partials, args))
     }
 

@@ -17,7 +17,7 @@ const NAME: &str = "gemm-simt";
 const PEAK: f64 = 128.0;
 
 macro_rules! family {
-    ($(#[$doc:meta])* $name:ident, <$($d:ident: $bound:path)?> to $c:ty, plan $plan:ident, batches $batches:literal) => {
+    ($(#[$doc:meta])* $name:ident, <$($d:ident: $bound:path)?> to $c:ty, plan $plan:ident) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
@@ -39,10 +39,7 @@ macro_rules! family {
             }
 
             fn candidates(&self, query: KernelQuery) -> Vec<&'static str> {
-                match query.of_batches && !$batches {
-                    true => Vec::new(),
-                    false => multistage::names(F32, row_instances::F32, query),
-                }
+                multistage::names(F32, row_instances::F32, query)
             }
 
             fn plan(
@@ -62,9 +59,9 @@ macro_rules! family {
 }
 family! {
     /// C of f32.
-    ToF32, <> to f32, plan to_own_type, batches true
+    ToF32, <> to f32, plan to_own_type
 }
 family! {
     /// C of another type.
-    ToOtherType, <D: Output<Acc = f32>> to D, plan to_any_type, batches false
+    ToOtherType, <D: Output<Acc = f32>> to D, plan to_any_type
 }

@@ -112,7 +112,7 @@ pub struct ToOwnType<R>(pub R);
 pub struct ToOtherType<R>(pub R);
 
 macro_rules! family {
-    ($name:ident <$r:ident $(, $d:ident)?> to $c:ty, plan $plan:ident, batches $batches:literal) => {
+    ($name:ident <$r:ident $(, $d:ident)?> to $c:ty, plan $plan:ident) => {
         impl<$r: Arithmetic $(, $d: Output<Acc = <$r::Operand as Operand>::Factor>)?> Family<$r::Operand, $c>
             for $name<$r>
         {
@@ -126,7 +126,7 @@ macro_rules! family {
 
             fn candidates(&self, query: KernelQuery) -> Vec<&'static str> {
                 let has_them = $r::PRECISIONS.contains(&query.precision);
-                match has_them && ($batches || !query.of_batches) {
+                match has_them {
                     true => multistage::names($r::instances(), $r::named(), query),
                     false => Vec::new(),
                 }
@@ -166,8 +166,8 @@ fn beside_wgmma<R: Arithmetic>(device: &Device) -> f64 {
     }
 }
 
-family!(ToOwnType<R> to R::Own, plan to_own_type, batches true);
-family!(ToOtherType<R, D> to D, plan to_any_type, batches false);
+family!(ToOwnType<R> to R::Own, plan to_own_type);
+family!(ToOtherType<R, D> to D, plan to_any_type);
 
 /// Refuses a GPU that the kernels are not for, and a build without them.
 fn supports<R: Arithmetic>(device: &Device) -> Result<()> {

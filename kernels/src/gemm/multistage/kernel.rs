@@ -118,7 +118,8 @@ where
         D: ElementC<Acc = Acc<C>>,
     {
         let [_, n, _] = args.extents;
-        let (c, extent) = (c.offset(to_c), [group.rows, n]);
+        // One of both is written, and begins where the group's C does.
+        let (c, partials, extent) = (c.offset(to_c), partials.offset(to_c), [group.rows, n]);
         // SAFETY: as promised by the caller.
         unsafe {
             store::<C, D, Epi>(
