@@ -56,12 +56,14 @@ from ._cutlet import (
 )
 from ._build_kernels import build_kernels
 from ._doctor import doctor
+from ._linear import Linear
 from . import layouts
 
 __all__ = [
     "Kernel",
     "Layout",
     "LayoutError",
+    "Linear",
     "Module",
     "build_kernels",
     "Plan",
