@@ -5,6 +5,7 @@ mod norm;
 mod operand;
 mod quantize;
 mod reduce;
+mod reduce_modes;
 mod rope;
 mod sample;
 mod softmax;
@@ -17,6 +18,7 @@ pub use map::{
 pub use norm::{Norm, NormElement, layer_norm, rms_norm};
 pub use quantize::{Quantize, QuantizedElement};
 pub use reduce::{ReducedElement, argmax, argmin, reduce};
+pub use reduce_modes::reduce_modes;
 pub use rope::{Pairing, Rope, RopeElement, RopeTable};
 pub use sample::{SampledElement, Sampling};
 pub use softmax::{Softmax, SoftmaxElement, softmax};

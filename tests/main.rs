@@ -49,6 +49,7 @@ mod rows_map;
 mod rows_norm;
 mod rows_quantize;
 mod rows_reduce;
+mod rows_reduce_modes;
 mod rows_rope;
 mod rows_sample;
 mod rows_softmax;

@@ -13,6 +13,7 @@
 //! | functions of elements, of one's own by [`map`] | [`functions`] |
 //! | elements of another type | [`cast`] |
 //! | sums, means and extremes, and where these are | [`reduce`] |
+//! | the same of columns | [`reduce_columns`] |
 //! | e4m3 with scales of rows or blocks | [`quantize`] |
 //! | a random element of each row, by the softmax of its logits | [`sample`] |
 //!
@@ -46,6 +47,11 @@ pub mod quantize;
     all(feature = "rows", not(target_feature = "sm_90"))
 ))]
 pub mod reduce;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "rows", not(target_feature = "sm_90"))
+))]
+pub mod reduce_columns;
 #[cfg(any(
     not(target_arch = "nvptx64"),
     all(feature = "rows", not(target_feature = "sm_90"))

@@ -187,6 +187,15 @@ def softmax(
     out: Optional[_A] = None,
     stream: Optional[_Stream] = None,
 ) -> _A: ...
+def reduce(
+    x: _A,
+    reduction: Literal["sum", "mean", "max", "min", "amax"],
+    *,
+    axis: Optional[Union[int, Sequence[int]]] = None,
+    keepdims: bool = False,
+    out: Optional[_A] = None,
+    stream: Optional[_Stream] = None,
+) -> _A: ...
 def argmax(x: _A, *, out: Optional[_A] = None, stream: Optional[_Stream] = None) -> _A: ...
 def rope(
     x: _A,

@@ -79,7 +79,7 @@ mod _cutlet {
     #[pymodule_export]
     use crate::rope::rope;
     #[pymodule_export]
-    use crate::rowops::{argmax, layer_norm, quantize, rms_norm, softmax};
+    use crate::rowops::{argmax, layer_norm, quantize, reduce, rms_norm, softmax};
     #[pymodule_export]
     use crate::rows::{check, embedding_bag, gather, scatter, scatter_add};
     #[pymodule_export]

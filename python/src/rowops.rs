@@ -1,8 +1,9 @@
 //! Operations on each row of an array, which is its last dimension: norms, softmax, the largest element, quantisation.
+//! And sums and extremes along any dimensions.
 
 use cutlet::{
     DeviceData, F8E4M3, Layout, Norm, NormElement, Quantize, QuantizedElement, ReducedElement,
-    Softmax, SoftmaxElement, Tensor, TensorMut,
+    Reduction, Softmax, SoftmaxElement, Tensor, TensorMut,
 };
 use pyo3::prelude::*;
 
@@ -347,6 +348,134 @@ fn enqueue_argmax<T: ReducedElement>(
             read::<T>(x, context)?,
             written(out, context)?,
         )
+    })
+}
+
+/// The sum, the mean or an extreme along dimensions. Sums are in float32, and their order does not depend on the run. NaN
+/// makes its result NaN.
+///
+/// Arguments:
+///     x: float32, float16 or bfloat16, one dimension of which is contiguous.
+///     reduction: "sum", "mean", "max", "min", or "amax": the largest magnitude.
+///     axis: A dimension, or several; all of them without it. Negative ones count from the last one.
+///     keepdims: Whether dimensions that are reduced stay, with one element.
+///     out: An array for the results. If all dimensions are reduced, it is (1,).
+///     stream: As in `gemm`.
+///
+/// Returns:
+///     `out`.
+///
+/// Raises:
+///     TypeError, ValueError: Types or shapes do not fit, or `out` overlaps `x`.
+#[pyfunction]
+#[pyo3(signature = (x, reduction, *, axis=None, keepdims=false, out=None, stream=None))]
+pub fn reduce<'py>(
+    py: Python<'py>,
+    x: &Bound<'py, PyAny>,
+    reduction: &str,
+    axis: Option<Axes>,
+    keepdims: bool,
+    out: Option<&Bound<'py, PyAny>>,
+    stream: Option<&Bound<'py, PyAny>>,
+) -> Result<Bound<'py, PyAny>> {
+    const NAME: &str = "reduce";
+    let reduction = match reduction {
+        "sum" => Reduction::Sum,
+        "mean" => Reduction::Mean,
+        "max" => Reduction::Max,
+        "min" => Reduction::Min,
+        "amax" => Reduction::Amax,
+        _ => {
+            return wrong_value(format!(
+                "{NAME}: reduction is \"{reduction}\"; give sum, mean, max, min or amax"
+            ));
+        }
+    };
+    let mut call = Call::new(py, NAME, stream);
+    let from = call.read("x", x)?;
+    let rank = from.shape().len();
+    let modes = Axes::modes(axis, rank)?;
+    let is_reduced = |(mode, _): &(usize, &usize)| modes.contains(mode);
+    let shape: Vec<usize> = match (keepdims, modes.len() == rank) {
+        (true, _) => from
+            .shape()
+            .iter()
+            .enumerate()
+            .map(|it| if is_reduced(&it) { 1 } else { *it.1 })
+            .collect(),
+        (false, true) => vec![1],
+        (false, false) => {
+            let kept = from.shape().iter().enumerate().filter(|it| !is_reduced(it));
+            kept.map(|(_, extent)| *extent).collect()
+        }
+    };
+    let out = match out {
+        Some(out) => out.clone(),
+        None => call.empty(x, &shape, None)?,
+    };
+    let to = call.write("out", &out)?;
+    to.expect_type(NAME, from.data_type)?;
+    if from.shape().contains(&0) {
+        return match shape.contains(&0) {
+            true => Ok(out),
+            false => wrong_value(format!(
+                "{NAME}: x is {}, and nothing has no {shape:?} results; give an x with elements",
+                crate::array::tuple(from.shape())
+            )),
+        };
+    }
+    let (of_from, of_to) = ((&*from, from.layout(NAME)?), (&*to, to.layout(NAME)?));
+    for_sums!(
+        NAME,
+        from,
+        enqueue_reduction(&call, reduction, of_from, &modes, of_to)
+    )?;
+    Ok(out)
+}
+
+/// Dimensions, as Python names them.
+#[derive(FromPyObject)]
+pub enum Axes {
+    One(isize),
+    Several(Vec<isize>),
+}
+
+impl Axes {
+    /// The modes of an array of this rank. All of them, if none are named.
+    fn modes(axes: Option<Axes>, rank: usize) -> Result<Vec<usize>> {
+        let axes = match axes {
+            None => return Ok((0..rank).collect()),
+            Some(Axes::One(axis)) => vec![axis],
+            Some(Axes::Several(axes)) => axes,
+        };
+        let mode = |axis: &isize| {
+            let from_first = if *axis < 0 {
+                axis + rank as isize
+            } else {
+                *axis
+            };
+            usize::try_from(from_first).ok().filter(|&it| it < rank)
+        };
+        match axes.iter().map(mode).collect() {
+            Some(modes) => Ok(modes),
+            None => wrong_value(format!(
+                "reduce: axis is {axes:?}, and x has {rank} dimensions; give some of these"
+            )),
+        }
+    }
+}
+
+fn enqueue_reduction<T: ReducedElement>(
+    call: &Call<'_>,
+    reduction: Reduction,
+    x: Placed<'_>,
+    modes: &[usize],
+    out: Placed<'_>,
+) -> Result<()> {
+    let context = call.context();
+    call.run(false, || {
+        let (x, out) = (read::<T>(x, context)?, written(out, context)?);
+        cutlet::reduce_modes(&context.stream, reduction, x, modes, out)
     })
 }
 

@@ -123,6 +123,31 @@ def test_sample(rng):
         cutlet.sample(logits, counters, top_p=0.0)
 
 
+@pytest.mark.parametrize("axis", [None, 0, 1, -1, (0, 1), (0, 2), (-1, -3)])
+@pytest.mark.parametrize("reduction", ["sum", "mean", "max", "min", "amax"])
+def test_reduce(rng, reduction, axis):
+    x = rng.standard_normal((3, 70, 40), "float32")
+    reduced = numpy.max if reduction == "amax" else getattr(numpy, reduction)
+    magnitudes = abs(x) if reduction == "amax" else x
+    for keepdims in [False, True]:
+        found = cutlet.reduce(x, reduction, axis=axis, keepdims=keepdims)
+        expected = reduced(magnitudes, axis=axis, keepdims=keepdims)
+        assert found.shape == (expected.shape or (1,))
+        numpy.testing.assert_allclose(found, expected.reshape(found.shape), rtol=1e-5, atol=1e-4)
+
+
+def test_wrong_reductions_are_refused(rng):
+    x = rng.standard_normal((3, 4), "float32")
+    with pytest.raises(ValueError, match='reduction is "product"; give sum, mean, max, min or amax'):
+        cutlet.reduce(x, "product")
+    with pytest.raises(ValueError, match="x has 2 dimensions; give some of these"):
+        cutlet.reduce(x, "sum", axis=2)
+    with pytest.raises(ValueError, match="give different modes"):
+        cutlet.reduce(x, "sum", axis=(0, -2))
+    with pytest.raises(ValueError, match="give an x with elements"):
+        cutlet.reduce(x[:0], "sum", axis=0)
+
+
 def test_cast(rng):
     ml_dtypes = pytest.importorskip("ml_dtypes")
     x = 600 * rng.standard_normal((3, 5, 33), "float32")

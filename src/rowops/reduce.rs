@@ -4,9 +4,14 @@ use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
 use cutlet_host::Stream;
 use cutlet_kernels::PTX;
 use cutlet_kernels::rows::reduce::{ReduceArgs, Reduction, reduce_bf16, reduce_f16, reduce_f32};
+use cutlet_kernels::rows::reduce_columns::{
+    reduce_columns_bf16, reduce_columns_bf16_any, reduce_columns_f16, reduce_columns_f16_any,
+    reduce_columns_f32, reduce_columns_f32_any, reduce_columns_to_bf16, reduce_columns_to_f16,
+};
 use half::{bf16, f16};
 
 use super::operand::{check_read, layout_of_rows, optional_mut, read, rows_of, written};
+use super::reduce_modes::ColumnsKernel;
 use super::space::{HasRows, RowSet};
 use super::{ForRows, refuse};
 use crate::matrix::in_stream;
@@ -22,16 +27,21 @@ impl ReducedElement for bf16 {}
 type ReduceKernel<T> = Kernel<(Global<T>, GlobalMut<T>, GlobalMut<i32>, ReduceArgs)>;
 
 mod sealed {
-    use super::{DeviceData, ForRows, ReduceKernel};
+    use super::{ColumnsKernel, DeviceData, ForRows, ReduceKernel};
 
     /// The kernels for an element type.
     pub trait Kernels: DeviceData {
         const KERNELS: ForRows<ReduceKernel<Self>>;
+        /// Those for columns: of aligned vectors, and of any alignment.
+        const COLUMNS: [&'static ColumnsKernel<Self, Self>; 2];
+        /// The one for columns of partials.
+        const OF_PARTIALS: &'static ColumnsKernel<f32, Self>;
     }
 }
 
 macro_rules! kernels {
-    ($($element:ty: $module:ident $warp:ident $block:ident $warp_any:ident $block_any:ident;)+) => {$(
+    ($($element:ty: $module:ident $warp:ident $block:ident $warp_any:ident $block_any:ident,
+        $columns:ident $columns_any:ident $of_partials:ident;)+) => {$(
         impl sealed::Kernels for $element {
             const KERNELS: ForRows<ReduceKernel<Self>> = ForRows {
                 warp: &$module::$warp,
@@ -39,16 +49,22 @@ macro_rules! kernels {
                 warp_any: &$module::$warp_any,
                 block_any: &$module::$block_any,
             };
+            const COLUMNS: [&'static ColumnsKernel<Self, Self>; 2] = [&$columns, &$columns_any];
+            const OF_PARTIALS: &'static ColumnsKernel<f32, Self> = &$of_partials;
         }
     )+};
 }
 kernels! {
-    f32: reduce_f32 reduce_f32_warp reduce_f32_block reduce_f32_warp_any reduce_f32_block_any;
-    f16: reduce_f16 reduce_f16_warp reduce_f16_block reduce_f16_warp_any reduce_f16_block_any;
-    bf16: reduce_bf16 reduce_bf16_warp reduce_bf16_block reduce_bf16_warp_any reduce_bf16_block_any;
+    f32: reduce_f32 reduce_f32_warp reduce_f32_block reduce_f32_warp_any reduce_f32_block_any,
+        reduce_columns_f32 reduce_columns_f32_any reduce_columns_f32_any;
+    f16: reduce_f16 reduce_f16_warp reduce_f16_block reduce_f16_warp_any reduce_f16_block_any,
+        reduce_columns_f16 reduce_columns_f16_any reduce_columns_to_f16;
+    bf16: reduce_bf16 reduce_bf16_warp reduce_bf16_block reduce_bf16_warp_any reduce_bf16_block_any,
+        reduce_columns_bf16 reduce_columns_bf16_any reduce_columns_to_bf16;
 }
 
-/// Enqueues the reduction of each row of `x` to an element of `y`.
+/// Enqueues the reduction of each row of `x` to an element of `y`. [`reduce_modes`](crate::reduce_modes) reduces any
+/// modes.
 ///
 /// A row is the last mode of `x`, and is contiguous. `y` has the modes before, and may have a last mode of one element.
 /// The result of a tensor of one mode is a tensor of one element. Sums are in f32, and rounded once. A row with NaN
@@ -153,7 +169,7 @@ fn empty<R>(operation: &'static str) -> Result<R> {
 }
 
 /// Reduces rows to values, indices or both.
-fn launch<T: ReducedElement>(
+pub fn launch<T: ReducedElement>(
     operation: &'static str,
     stream: &Stream,
     reduction: Reduction,

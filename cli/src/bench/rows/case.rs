@@ -1,8 +1,9 @@
 //! An operation set up on a device: random inputs, outputs, and the copy that it is compared with.
 
 use cutlet::{
-    Buffer, DeviceTensor, F8E4M3, Norm, Quantize, Reduction, Rope, RopeTable, Sampling, Stream,
-    Tensor, TensorMut, Unary, add, argmax, cast, layout, reduce, softmax, unary,
+    Buffer, DeviceTensor, F8E4M3, Norm, Quantize, Reduction, Rope, RopeTable, RouterWeights,
+    Sampling, Stream, Tensor, TensorMut, Unary, add, argmax, cast, layout, reduce, reduce_modes,
+    softmax, top_k, unary,
 };
 use cutlet_host::measure::Contestants;
 use half::bf16;
@@ -106,15 +107,19 @@ impl Case {
         let found = set
             .outputs
             .download(stream, self.operation, self.shape, &set.other)?;
-        let every = (rows / COMPARED).max(1) | 1;
-        let is_right = |row: usize| {
-            let of_row = |all: &[bf16]| match all.len() {
-                1 => Vec::new(),
-                _ => all[row * columns..][..columns].to_vec(),
+        // The results of this operation are those of columns.
+        let by_columns = self.operation == Operation::ReduceColumns;
+        let count = if by_columns { columns } else { rows };
+        let every = (count / COMPARED).max(1) | 1;
+        let is_right = |nth: usize| {
+            let part = |all: &[bf16]| match (all.len(), by_columns) {
+                (1, _) => Vec::new(),
+                (_, false) => all[nth * columns..][..columns].to_vec(),
+                (_, true) => all.iter().skip(nth).step_by(columns).copied().collect(),
             };
-            expected.is_right(row, &of_row(&x), &of_row(&before), &found.of_row(row))
+            expected.is_right(nth, &part(&x), &part(&before), &found.of_row(nth))
         };
-        Ok((0..rows).step_by(every).all(is_right))
+        Ok((0..count).step_by(every).all(is_right))
     }
 }
 
@@ -154,6 +159,8 @@ impl Outputs {
             Operation::Quantize => (codes, scales) = (all, [rows, columns.div_ceil(128)]),
             Operation::Argmax | Operation::Sampling => places = [rows],
             Operation::Reduce => of_rows = [rows],
+            Operation::ReduceColumns => of_rows = [columns],
+            Operation::TopK => (floats, places) = ([rows, TOP_K], [rows * TOP_K]),
             _ => elements = all,
         }
         Ok(Outputs {
@@ -200,10 +207,12 @@ impl Outputs {
                     numbers.push(f64::from(code.to_f32()) * scale);
                 }
             }
-            Operation::Argmax | Operation::Sampling => {
+            Operation::Argmax | Operation::TopK | Operation::Sampling => {
                 numbers.extend(self.places.download(stream)?.into_iter().map(f64::from));
             }
-            Operation::Reduce => numbers = wide(self.of_rows.download(stream)?),
+            Operation::Reduce | Operation::ReduceColumns => {
+                numbers = wide(self.of_rows.download(stream)?);
+            }
             Operation::RmsNormResidual => {
                 numbers = wide(self.elements.download(stream)?);
                 residuals = wide(residual.download(stream)?);
@@ -211,7 +220,10 @@ impl Outputs {
             _ => numbers = wide(self.elements.download(stream)?),
         }
         Ok(Found {
-            of_a_row: numbers.len() / shape.rows,
+            of_a_row: match operation {
+                Operation::ReduceColumns => 1,
+                _ => numbers.len() / shape.rows,
+            },
             numbers,
             residuals,
         })
@@ -297,6 +309,17 @@ impl Shared {
             }
             Operation::Argmax => argmax(stream, x, &mut outputs.places)?,
             Operation::Reduce => reduce(stream, Reduction::Sum, x, &mut outputs.of_rows)?,
+            Operation::ReduceColumns => {
+                reduce_modes(stream, Reduction::Sum, x, &[0], &mut outputs.of_rows)?;
+            }
+            Operation::TopK => {
+                let chosen = [rows, TOP_K];
+                let (places, weights) = (
+                    TensorMut::new(outputs.places.view_mut(), chosen)?,
+                    TensorMut::new(outputs.floats.view_mut(), chosen)?,
+                );
+                top_k(stream, x, RouterWeights::Softmax, places, weights)?;
+            }
             Operation::Sampling => {
                 let sampling = Sampling::new(1).temperature(0.8).top_k(TOP_K).top_p(0.95);
                 sampling.run(stream, x, &self.counters, &mut outputs.places)?;

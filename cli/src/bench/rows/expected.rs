@@ -55,7 +55,13 @@ impl Expected<'_> {
                 relative = 1.0 / 15.0;
                 x
             }
-            Operation::Reduce => vec![x.iter().sum()],
+            Operation::Reduce | Operation::ReduceColumns => vec![x.iter().sum()],
+            Operation::TopK => {
+                let mut places: Vec<usize> = (0..x.len()).collect();
+                places.sort_by(|&a, &b| x[b].total_cmp(&x[a]));
+                let first = places.iter().take(TOP_K).map(|&place| place as f64);
+                return first.eq(found.iter().copied());
+            }
             Operation::Argmax | Operation::Sampling => {
                 let at = |place: &f64| x.get(*place as usize).copied();
                 let Some(drawn) = found.first().and_then(at) else {

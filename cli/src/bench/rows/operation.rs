@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 
 use super::Shape;
+use super::expected::TOP_K;
 
 /// Columns of a head that is rotated.
 pub const HEAD: usize = 128;
@@ -36,6 +37,10 @@ pub enum Operation {
     Argmax,
     /// The sum of each row.
     Reduce,
+    /// The sum of each column.
+    ReduceColumns,
+    /// The places of each row's 50 largest elements, and their softmax.
+    TopK,
     /// A token of each row by temperature, top-k and top-p.
     Sampling,
 }
@@ -51,7 +56,7 @@ impl Operation {
     /// The shapes that are measured by default.
     pub fn shapes(self, on_gpu: bool) -> Vec<Shape> {
         let shapes: &[[usize; 2]] = match (self, on_gpu) {
-            (Operation::Sampling, true) => &[[16, 128_256]],
+            (Operation::Sampling | Operation::TopK, true) => &[[16, 128_256]],
             (_, true) => &[[8192, 4096], [64, 4096]],
             (_, false) => &[[9, 1280]],
         };
@@ -74,15 +79,21 @@ impl Operation {
             Operation::RmsNormResidual => 8,
             Operation::Add | Operation::Cast => 6,
             Operation::Quantize => 3,
-            Operation::Argmax | Operation::Reduce | Operation::Sampling => 2,
+            Operation::Argmax | Operation::Reduce | Operation::ReduceColumns => 2,
+            Operation::TopK | Operation::Sampling => 2,
         };
         let of_rows = match self {
             Operation::Quantize => 4 * columns.div_ceil(128),
             Operation::Argmax | Operation::Sampling => 4,
             Operation::Reduce => 2,
+            Operation::TopK => 8 * TOP_K,
             _ => 0,
         };
-        rows * (columns * of_elements + of_rows)
+        let of_columns = match self {
+            Operation::ReduceColumns => 2,
+            _ => 0,
+        };
+        rows * (columns * of_elements + of_rows) + columns * of_columns
     }
 
     /// What PyTorch's script calls the operation, if it has it.
@@ -96,6 +107,8 @@ impl Operation {
             Operation::Cast => "cast",
             Operation::Argmax => "argmax",
             Operation::Reduce => "sum",
+            Operation::ReduceColumns => "column_sum",
+            Operation::TopK => "top_k",
             _ => return None,
         })
     }
