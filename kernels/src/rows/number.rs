@@ -74,10 +74,21 @@ impl Number for F8E4M3 {
     #[inline(always)]
     fn narrow(value: f32) -> Self {
         const LARGEST: f32 = 448.0;
-        let within = value.clamp(-LARGEST, LARGEST);
+        /// The exponents of f32, that of the smallest normal number, and what a mantissa of 3 bits loses.
+        const EXPONENTS: u32 = 0xff << 23;
+        const LEAST: u32 = (127 - 6) << 23;
+        const LOST: u32 = 20 << 23;
+        /// Shifts the exponent from the bias of f32 to that of e4m3, subnormal numbers included.
+        const BIAS: f32 = f32::from_bits((127 - 120) << 23);
+        let magnitude = value.abs().min(LARGEST);
+        // A sum with this power of two is rounded to the bits of e4m3. It takes half as many instructions as
+        // `F8E4M3::from_f32`.
+        let power = f32::from_bits((magnitude.to_bits() & EXPONENTS).max(LEAST) + LOST);
+        let rounded = (magnitude + power) - power;
+        let sign = (value.to_bits() >> 24) & 0x80;
         match value.is_nan() {
             true => F8E4M3::from_bits(0x7f),
-            false => F8E4M3::from_f32(within),
+            false => F8E4M3::from_bits((sign | (rounded * BIAS).to_bits() >> 20) as u8),
         }
     }
 }
@@ -97,6 +108,14 @@ mod tests {
             );
             if !wide.is_nan() {
                 assert_eq!(F8E4M3::narrow(wide), number);
+            }
+        }
+        // Numbers around each one of e4m3, and halfway between two.
+        for bits in 0..0x7e {
+            let [this, next] = [bits, bits + 1].map(|bits| F8E4M3::from_bits(bits).to_f32());
+            let middle = 0.5 * (this + next);
+            for value in [middle.next_down(), middle, middle.next_up(), -middle] {
+                assert_eq!(F8E4M3::narrow(value), F8E4M3::from_f32(value), "{value}");
             }
         }
         assert_eq!(F8E4M3::narrow(1e9).to_f32(), 448.0);
