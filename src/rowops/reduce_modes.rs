@@ -21,6 +21,8 @@ const NAME: &str = "reduce_modes";
 const MODES: usize = 3;
 /// Blocks of a multiprocessor that hide each other's latency.
 const BLOCKS: usize = 4;
+/// The fewest steps of a split: fewer take less time than a second launch.
+const LEAST_STEPS: usize = 4;
 
 /// A kernel that reduces columns.
 pub type ColumnsKernel<T, O> = Kernel<(Global<T>, GlobalMut<O>, GlobalMut<f32>, ReduceColumnsArgs)>;
@@ -298,7 +300,7 @@ impl Matrices<'_> {
         let steps = count(self.rows).div_ceil(STEP);
         let blocks = BLOCKS * device.multiprocessors() as usize;
         let wanted = blocks / (strips * count(self.matrices));
-        let of_split = steps.div_ceil(wanted.clamp(1, steps));
+        let of_split = steps.div_ceil(wanted.clamp(1, steps)).max(LEAST_STEPS);
         [of_split, steps.div_ceil(of_split)]
     }
 }
