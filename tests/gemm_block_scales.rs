@@ -11,11 +11,15 @@ use cutlet::{
 };
 
 /// The kernels.
-const KERNELS: [&str; 4] = [
+const KERNELS: [&str; 8] = [
     "e4m3_256x128x128_2x1_coop_blocks",
     "e4m3_128x128x128_2x1_coop_blocks",
     "e4m3_64x128x128_1x1_ws_blocks",
     "e4m3_64x64x128_1x1_ws_blocks",
+    "e4m3_128x64x128_1x1_coop_kkm_blocks",
+    "e4m3_128x64x128_2x2_coop_kkm_blocks",
+    "e4m3_64x32x128_1x1_ws_kkm_blocks",
+    "e4m3_64x32x128_2x2_ws_kkm_blocks",
 ];
 
 /// A product, and how its operands lie.
@@ -119,7 +123,7 @@ fn tolerance(k: usize, root: f64, expected: f64) -> f64 {
 /// Whether the device has a kernel: not all have a body for the CPU.
 fn has(stream: &Stream, kernel: &str) -> bool {
     stream.device().compute_capability().is_some()
-        || ["e4m3_256", "e4m3_64x128"]
+        || ["e4m3_256", "e4m3_64x128", "e4m3_64x32"]
             .iter()
             .any(|it| kernel.starts_with(it))
 }
@@ -136,6 +140,39 @@ fn each_kernel_scales_its_products() {
         ] {
             check::<bf16>(&stream, Case { extents, ..PLAIN }, Some(kernel));
         }
+    }
+}
+
+#[test]
+fn every_decomposition_scales_its_products() {
+    let stream = Device::auto().stream().unwrap();
+    for kernel in KERNELS
+        .into_iter()
+        .filter(|it| it.contains("1x1") && it.contains("kkm"))
+    {
+        if !has(&stream, kernel) {
+            continue;
+        }
+        for decomposition in ["data_parallel", "split_k_serial", "stream_k_one_tile"] {
+            let name = format!("{kernel}/{decomposition}");
+            for extents in [[20, 56, 1280], [31, 64, 650], [1, 40, 1100]] {
+                check::<bf16>(&stream, Case { extents, ..PLAIN }, Some(&name));
+            }
+        }
+    }
+    let name = "e4m3_64x128x128_1x1_ws_blocks/split_k_serial";
+    for extents in [[20, 56, 1280], [63, 121, 650]] {
+        check::<bf16>(&stream, Case { extents, ..PLAIN }, Some(name));
+    }
+}
+
+/// Any number of rows, by the kernel that is chosen.
+#[test]
+fn few_rows_are_multiplied() {
+    let stream = Device::auto().stream().unwrap();
+    for extents in [[1, 136, 512], [2, 256, 700], [17, 200, 384], [33, 328, 256]] {
+        check::<bf16>(&stream, Case { extents, ..PLAIN }, None);
+        check::<f32>(&stream, Case { extents, ..PLAIN }, None);
     }
 }
 

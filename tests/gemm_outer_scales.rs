@@ -11,16 +11,20 @@ use cutlet::{
 };
 
 /// The kernels that multiply by the scales themselves.
-const KERNELS: [&str; 6] = [
+const KERNELS: [&str; 10] = [
     "e4m3_256x128x128_2x1_coop_outer",
     "e4m3_128x128x128_2x1_coop_outer",
     "e4m3_64x128x128_1x1_ws_outer",
     "e4m3_128x256x128_2x1_coop_fast_outer",
     "e4m3_128x128x128_1x1_coop_fast_outer",
     "e4m3_64x128x128_1x1_ws_fast_outer",
+    "e4m3_64x32x128_1x1_ws_kkm_outer",
+    "e4m3_64x32x128_2x4_ws_kkm_outer",
+    "e4m3_128x64x128_1x1_coop_kkm_outer",
+    "e4m3_128x64x128_2x2_coop_kkm_outer",
 ];
 /// Those that have a body for the CPU.
-const ON_THE_CPU: [usize; 3] = [0, 2, 4];
+const ON_THE_CPU: [usize; 5] = [0, 2, 4, 6, 7];
 
 /// A product with scales.
 #[derive(Clone, Copy, Debug)]
@@ -155,6 +159,29 @@ fn each_kernel_scales_its_sums() {
                 ..case
             };
             check::<bf16>(&stream, case, Some(kernel));
+        }
+    }
+}
+
+/// Kernels that compute Cᵀ take odd numbers of scales, and split k.
+#[test]
+fn every_decomposition_scales_its_sums() {
+    let stream = Device::auto().stream().unwrap();
+    let kernels = kernels(&stream).into_iter();
+    for kernel in kernels.filter(|it| it.contains("1x1") && it.contains("kkm")) {
+        for decomposition in ["data_parallel", "split_k_serial", "stream_k_one_tile"] {
+            let name = format!("{kernel}/{decomposition}");
+            for extents in [[20, 56, 1280], [31, 64, 656], [1, 40, 1104]] {
+                for is_one in [[false; 2], [true; 2]] {
+                    let case = Case {
+                        extents,
+                        is_one,
+                        factors: [-0.5, 0.0],
+                        ..PLAIN
+                    };
+                    check::<bf16>(&stream, case, Some(&name));
+                }
+            }
         }
     }
 }

@@ -621,10 +621,22 @@ impl<T: Operand, D: ElementC<Acc = T::Factor>> Problem<'_, T, D> {
 impl<T: ScaledOperand, D: ElementC<Acc = f32>> Problem<'_, T, D> {
     /// The epilogue that multiplies by alpha and by scales of rows and columns, if there are some.
     pub(super) fn outer_scaled(&self) -> OuterScales {
-        let (alpha, (m, n, _)) = (T::to_f32(self.alpha), self.extents());
-        match &self.scales {
+        let (m, n, _) = self.extents();
+        self.outer_scaled_by(&self.scales, [m, n])
+    }
+
+    /// The same for Cᵀ.
+    pub(super) fn transposed_outer_scaled(&self) -> OuterScales {
+        let (m, n, _) = self.extents();
+        self.outer_scaled_by(&self.scales.transposed(), [n, m])
+    }
+
+    /// The same for these scales and a C of these rows and columns.
+    fn outer_scaled_by(&self, scales: &Scales<'_>, extents: [usize; 2]) -> OuterScales {
+        let alpha = T::to_f32(self.alpha);
+        match scales {
             // SAFETY: the scales are on C's device and are borrowed for the call.
-            Scales::Outer(scales) => unsafe { scales.epilogue(alpha, [m, n]) },
+            Scales::Outer(scales) => unsafe { scales.epilogue(alpha, extents) },
             Scales::None | Scales::Blocks(_) => OuterScales::one(alpha),
         }
     }

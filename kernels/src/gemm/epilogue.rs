@@ -9,6 +9,7 @@ mod outer_scales;
 mod residual;
 mod scale;
 mod then;
+mod unpaired_outer_scales;
 
 use core::array;
 
@@ -29,6 +30,7 @@ pub use outer_scales::OuterScales;
 pub use residual::Residual;
 pub use scale::Scale;
 pub use then::Then;
+pub use unpaired_outer_scales::UnpairedOuterScales;
 
 /// What is applied to each accumulator before it is rounded and written to C. It is a kernel's last argument.
 ///
@@ -44,7 +46,7 @@ pub use then::Then;
 /// | [`AtLeast`] | `max(x, floor)` |
 /// | [`AnyActivation`] | one of the activations, chosen at run time |
 /// | [`OptionalGeluErf`] | GELU by the error function, if it is chosen at run time |
-/// | [`OuterScales`] | `alpha·x·of_rows[row]·of_columns[column]` |
+/// | [`OuterScales`], [`UnpairedOuterScales`] | `alpha·x·of_rows[row]·of_columns[column]` |
 ///
 /// Parts that end in a type parameter compute in any [`Accumulator`], as `f32` by default.
 ///

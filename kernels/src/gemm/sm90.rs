@@ -7,7 +7,7 @@
 //! | `loader` | TMA loads with multicast |
 //! | `row_loader` | copies of named rows of A, beside TMA loads of B |
 //! | `mainloop` | `wgmma` over the pipeline's stages |
-//! | `scaling`, `block_scales` | scales of A and B, in a ring of their own |
+//! | `scaling`, `block_scales`, `transposed_block_scales` | scales of A and B, in a ring of their own |
 //! | `promotion` | the mainloop that adds k-tiles' products in f32, scaled or not |
 //! | `tf32x3` | the mainloop that multiplies f32 by three products of tf32, and the transform warps |
 //! | `store` | from accumulators to C, to partial output, or to the fixup |
@@ -45,12 +45,13 @@ mod scaling;
 mod store;
 mod swiglu_store;
 mod tf32x3;
+mod transposed_block_scales;
 
-pub use block_scales::{BlockScaleOperands, BlockScales, ScalesOfB, box_scales};
+pub use block_scales::{BlockScaleOperands, BlockScales, BlockScaling, ScalesOfBlocks, box_scales};
 pub use config::{Acc, Config, Sm90, Storage, box_a, box_b, box_c, runs_fixup, writes_partials};
 pub use element_types::{
     AccOf, BlockScaled, ElementTypes, InOut, OfI8, OfTf32x3, OperandElement, PromotedInOut,
-    StoredF32,
+    StoredF32, TransposedBlockScaled,
 };
 pub use epilogue_subtiles::{EpilogueSubtiles, StoreMajor};
 pub use kernel::{Groups, OneProduct, gemm, gemm_with_block_scales};
@@ -62,3 +63,4 @@ pub use scaling::{Scaling, Unscaled};
 pub use store::ToMatrix;
 pub use swiglu_store::ToSwiglu;
 pub use tf32x3::Tf32x3;
+pub use transposed_block_scales::TransposedBlockScales;

@@ -668,6 +668,20 @@ fn write_c<Ty: Types<In: Operand<Factor = AccOf<Ty>>>>(
     stream: &Stream,
     problem: &mut Problem<'_, Ty::In, Ty::Out>,
 ) -> Result<bool> {
+    let scale = Scale {
+        alpha: problem.alpha,
+        beta: problem.beta,
+    };
+    write_c_with(kernel, scale, stream, problem)
+}
+
+/// [`write_c`] by a kernel with this epilogue.
+fn write_c_with<Ty: Types<In: Operand>, Epi: Epilogue>(
+    kernel: &Prepared<Ty, Epi>,
+    epilogue: Epi,
+    stream: &Stream,
+    problem: &mut Problem<'_, Ty::In, Ty::Out>,
+) -> Result<bool> {
     let counters = match kernel.path() {
         OutputPath::Fixup => match FixupCounters::of(stream) {
             None => return Ok(false),
@@ -675,16 +689,12 @@ fn write_c<Ty: Types<In: Operand<Factor = AccOf<Ty>>>>(
         },
         _ => None,
     };
-    let scale = Scale {
-        alpha: problem.alpha,
-        beta: problem.beta,
-    };
     let operands = TmaOperand::both(stream, problem)?;
     let matrices = operands.each_ref().map(TmaOperand::matrix);
     let c = &mut problem.c;
     match counters {
-        Some(counters) => kernel.launch_with_fixup(stream, matrices, c, scale, &counters)?,
-        None => kernel.launch(stream, matrices, To::C(c), scale, Workspace::NONE)?,
+        Some(counters) => kernel.launch_with_fixup(stream, matrices, c, epilogue, &counters)?,
+        None => kernel.launch(stream, matrices, To::C(c), epilogue, Workspace::NONE)?,
     }
     Ok(true)
 }

@@ -61,6 +61,17 @@ impl OuterScales {
     }
 }
 
+impl OuterScales {
+    /// The scale of a column, or 1 if it has none of its own.
+    #[inline(always)]
+    pub(super) fn column(&self, column: i32) -> f32 {
+        match column < self.own[1] {
+            true => scale(self.of_columns, column),
+            false => 1.0,
+        }
+    }
+}
+
 impl Epilogue for OuterScales {
     type Acc = f32;
     /// All factors but those of columns.
@@ -93,11 +104,7 @@ impl Epilogue for OuterScales {
 
     #[inline(always)]
     fn apply(&self, acc: f32, _: Option<f32>, [row, column]: Coord) -> f32 {
-        let of_column = match column < self.own[1] {
-            true => scale(self.of_columns, column),
-            false => 1.0,
-        };
-        acc * self.row(row) * of_column
+        acc * self.row(row) * self.column(column)
     }
 
     #[inline(always)]

@@ -18,7 +18,7 @@ use crate::gemm::mainloop::MainloopTile;
 use crate::gemm::scheduler::GroupOrigin;
 
 /// The columns of B, and its k, that have a scale together.
-const BLOCK: usize = 128;
+pub(super) const BLOCK: usize = 128;
 
 /// Scales of 1×128 elements of A, and of 128×128 elements of B. K-tiles have a k of 128.
 ///
@@ -27,35 +27,50 @@ const BLOCK: usize = 128;
 #[derive(Clone, Copy, Debug)]
 pub struct BlockScales<const BEFORE: usize = 0>;
 
-/// The scales of a launch.
-#[derive(Clone, Copy, Debug)]
-pub struct BlockScaleOperands<'a> {
-    /// The map of A's scales, as a matrix of a row for each k-tile and a column for each row of A, with the box
-    /// [`box_scales`]. Of groups, it has such a matrix for each A.
-    pub map_a: &'a TensorMap,
-    /// B's scales.
-    pub b: ScalesOfB,
+/// Scales of blocks: [`BlockScales`], or [`TransposedBlockScales`](super::TransposedBlockScales).
+pub trait BlockScaling: for<'a> Scaling<Operands<'a> = BlockScaleOperands<'a>> {
+    /// Rows that a box of scales has before the tile's.
+    const ROWS_BEFORE: usize;
+    /// Whether the columns of B have the scales of 128×1 elements, instead of the rows of A.
+    const ARE_OF_COLUMNS: bool;
 }
 
-/// The scales of B, or of each B of a batch: a row of them for each 128 columns of B, which has one for each k-tile.
+impl<const BEFORE: usize> BlockScaling for BlockScales<BEFORE> {
+    const ROWS_BEFORE: usize = BEFORE;
+    const ARE_OF_COLUMNS: bool = false;
+}
+
+/// The scales of a launch. Lines are rows of A, whose B then has the blocks, or columns of B, whose A has them.
+#[derive(Clone, Copy, Debug)]
+pub struct BlockScaleOperands<'a> {
+    /// The map of the lines' scales, as a matrix of a row for each k-tile and a column for each line, with the box
+    /// [`box_scales`]. Of groups, it has such a matrix for each A.
+    pub map_lines: &'a TensorMap,
+    /// The blocks' scales.
+    pub blocks: ScalesOfBlocks,
+}
+
+/// The scales of blocks of a matrix, or of each matrix of a batch: a row of them for each 128 lines of the matrix, which
+/// has one for each k-tile.
 #[derive(Clone, Copy, Debug, DeviceData)]
 #[repr(C)]
-pub struct ScalesOfB {
+pub struct ScalesOfBlocks {
     /// The first one.
     pub first: Global<f32>,
     /// Elements from one row to the next.
     pub ld: i64,
-    /// Elements from the scales of one B to those of the next.
+    /// Elements from the scales of one matrix to those of the next.
     pub stride: i64,
 }
 
-/// The box of the map of A's scales: those of a tile's rows.
-pub const fn box_scales<C, const BEFORE: usize>() -> TmaBox
-where
-    C: Config<Scaling = BlockScales<BEFORE>>,
-{
+/// The box of the map of the lines' scales: those of a tile.
+pub const fn box_scales<C: Config<Scaling: BlockScaling>>() -> TmaBox {
+    let lines = match C::Scaling::ARE_OF_COLUMNS {
+        false => C::Tile::M,
+        true => C::Tile::N,
+    };
     TmaBox {
-        extent: [(C::Tile::M + BEFORE) as u32, 1],
+        extent: [(lines + C::Scaling::ROWS_BEFORE) as u32, 1],
         swizzle_bytes: 16,
     }
 }
@@ -90,13 +105,13 @@ impl<const BEFORE: usize> Scaling for BlockScales<BEFORE> {
         ring: ScaleRing<C>,
         operands: BlockScaleOperands<'_>,
         filling: &Filling,
-        row: u32,
+        (row, _): (u32, u32),
         k_tile: u32,
         group: Option<GroupOrigin>,
     ) {
         let [row, _] = tile_origin::<C::UnitA>((row, 0u32));
         let (to, barrier) = (ring.stage(filling.stage()), filling.barrier());
-        let (map, options) = (operands.map_a, LoadOptions::DEFAULT);
+        let (map, options) = (operands.map_lines, LoadOptions::DEFAULT);
         // SAFETY: as promised by the caller.
         unsafe {
             match group {
@@ -129,7 +144,7 @@ impl<const BEFORE: usize> Scaling for BlockScales<BEFORE> {
         let products = WgmmaMainloop::new(rings, pipeline.consumer(), consumer, thread);
         let factors = ScaleFactors {
             scales,
-            of_b: operands.b,
+            of_b: operands.blocks,
         };
         PromotingMainloop::new(products, factors)
     }
@@ -146,7 +161,7 @@ const fn unit(before: usize) -> i32 {
 /// The scales of a k-tile as factors of its products.
 pub struct ScaleFactors<C: Config<Scaling = BlockScales<BEFORE>>, const BEFORE: usize> {
     scales: ScaleRing<C>,
-    of_b: ScalesOfB,
+    of_b: ScalesOfBlocks,
 }
 
 /// The scales of an M atom's rows.
@@ -170,7 +185,7 @@ where
         let (first_row, nth_b) = tile.group;
         let [column, _] = tile_origin::<C::UnitB>((column, 0u32));
         let row = i64::from(column) / BLOCK as i64;
-        let ScalesOfB { first, ld, stride } = self.of_b;
+        let ScalesOfBlocks { first, ld, stride } = self.of_b;
         let to_b = i64::from(nth_b) * stride;
         // SAFETY: the launcher promises a scale for each block, and the kernel before this one has ended.
         let of_b = unsafe { first.load(to_b + row * ld + i64::from(k_tile)) };

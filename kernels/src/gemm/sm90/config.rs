@@ -348,12 +348,13 @@ pub const fn writes_partials<Epi: Epilogue>() -> bool {
 }
 
 /// Whether the blocks of a kernel with this epilogue can run the fixup. It takes registers for the partials of another
-/// split, which consumers of several M atoms or of more than 128 columns do not have.
+/// split, which consumers of several M atoms or of more than 128 columns do not have. An epilogue that reads operands
+/// leaves them only where C is column-major: such tiles have few columns.
 pub const fn runs_fixup<C: Config, Epi: Epilogue>() -> bool {
     C::Tile::N <= 128
         && C::Consumers::M_ATOMS == 1
         && C::Cluster::K == 1
-        && writes_partials::<Epi>()
+        && (writes_partials::<Epi>() || !C::MajorC::IS_K_MAJOR)
 }
 
 /// Whether a kernel with this epilogue can stream tiles. Where it does not, that costs up to 1.7 % with 128 columns,

@@ -12,10 +12,11 @@ use super::block_scales::BlockScales;
 use super::promotion::Promoted;
 use super::scaling::{Scaling, Unscaled};
 use super::tf32x3::Tf32x3;
+use super::transposed_block_scales::TransposedBlockScales;
 use crate::gemm::epilogue::{Accumulator, ElementC, FromSums};
 
 /// The element types of a kernel: a type that A, B and C have, or an [`InOut`], [`PromotedInOut`], [`BlockScaled`],
-/// [`OfTf32x3`] or [`OfI8`].
+/// [`TransposedBlockScaled`], [`OfTf32x3`] or [`OfI8`].
 pub trait ElementTypes: Copy + 'static {
     /// Elements of A and B.
     type In: OperandElement;
@@ -101,6 +102,16 @@ impl<In: OperandElement, Out: StoredF32, const BEFORE: usize> ElementTypes
     type In = In;
     type Out = Out;
     type Scaling = BlockScales<BEFORE>;
+}
+
+/// Elements `In` of A and B with [`TransposedBlockScales`], and `Out` of C.
+#[derive(Clone, Copy, Debug)]
+pub struct TransposedBlockScaled<In, Out>(PhantomData<(In, Out)>);
+
+impl<In: OperandElement, Out: StoredF32> ElementTypes for TransposedBlockScaled<In, Out> {
+    type In = In;
+    type Out = Out;
+    type Scaling = TransposedBlockScales;
 }
 
 /// Elements `i8` of A and B, whose sums are of `i32`, and `Out` of C: `i32`, or a float, whose epilogue gets the sums

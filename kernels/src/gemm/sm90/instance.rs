@@ -6,14 +6,13 @@
 use cutlet_device::collective::{
     ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, Splits, StreamedTiles,
 };
-use cutlet_device::fp8::F8E4M3;
 use cutlet_device::tma::{TensorMap, TmaBox};
 use cutlet_device::{GlobalMut, Kernel};
 use half::bf16;
 
-use super::block_scales::{BlockScales, ScalesOfB, box_scales};
+use super::block_scales::{BlockScaling, ScalesOfBlocks, box_scales};
 use super::config::{Acc, Config};
-use super::element_types::{AccOf, BlockScaled, ElementTypes};
+use super::element_types::{AccOf, ElementTypes};
 use super::kernel_traits::KernelTraits;
 use crate::gemm::args::{Args, OutputArgs, SchedulerArgs, TableArgs, TmaArgs, raster, read_once};
 use crate::gemm::config::{ClusterShape, TileShape};
@@ -102,48 +101,44 @@ impl<T: ElementTypes, Epi: Epilogue> Instance<T, Epi> {
     }
 }
 
-/// The arguments of a kernel of e4m3 with scales of blocks: maps of A, B, C and A's scales, B's scales, C, the workspace, the arguments and the epilogue.
+/// The arguments of a kernel of e4m3 with scales of blocks: maps of A, B, C and the lines' scales, the blocks' scales, C,
+/// the workspace, the arguments and the epilogue.
 pub type BlockScaledArguments = (
     TensorMap,
     TensorMap,
     TensorMap,
     TensorMap,
-    ScalesOfB,
+    ScalesOfBlocks,
     GlobalMut<bf16>,
     GlobalMut<f32>,
     Args,
     Scale,
 );
 
-/// A kernel of e4m3 with scales of blocks.
+/// A kernel of e4m3 with scales of blocks, and its traits in the cluster that it is launched in.
 #[derive(Debug)]
 pub struct BlockScaledInstance {
     /// The kernel.
     pub kernel: &'static Kernel<BlockScaledArguments>,
     /// Its traits.
     pub traits: KernelTraits,
-    /// The box of the map of A's scales.
+    /// The box of the map of the lines' scales.
     pub box_scales: TmaBox,
 }
 
 impl BlockScaledInstance {
-    /// The instance of a kernel with this configuration, in the cluster that it is compiled for.
-    pub(super) const fn new<C, const BEFORE: usize>(
+    /// The instance of a kernel with this configuration, in clusters of so many rows and columns.
+    pub(super) const fn in_cluster<C>(
         kernel: &'static Kernel<BlockScaledArguments>,
+        cluster: [u32; 2],
     ) -> Self
     where
-        C: Config<Types = BlockScaled<F8E4M3, bf16, BEFORE>, Scaling = BlockScales<BEFORE>>,
+        C: Config<Out = bf16, Scaling: BlockScaling<Acc = f32>>,
     {
-        let traits = KernelTraits::of::<C, Scale>(kernel.name(), static_cluster::<C>());
         Self {
             kernel,
-            // `gemm_with_block_scales` splits nothing.
-            traits: KernelTraits {
-                runs_fixup: false,
-                streams_tiles: false,
-                ..traits
-            },
-            box_scales: box_scales::<C, BEFORE>(),
+            traits: KernelTraits::of::<C, Scale>(kernel.name(), cluster),
+            box_scales: box_scales::<C>(),
         }
     }
 }

@@ -2,7 +2,8 @@
 //! `wgmma` reads such operands K-major.
 //!
 //! Names are as those of the [kernels for 16-bit floats](super::instances). Behind the consumers, `fast` stands for
-//! sums that are not [`Promoted`](super::Promoted), and `outer` for [`OuterScales`]. C of 8-bit floats is of bf16.
+//! sums that are not [`Promoted`](super::Promoted), and `outer` for scales of rows and columns. C of 8-bit floats is of
+//! bf16.
 
 // As in `instances`.
 #![cfg_attr(
@@ -29,7 +30,7 @@ use crate::gemm::config::{
     Cluster, ClusterShape, Cooperative, DynamicCluster, EpilogueTile, PingPong, Stages, Tile,
     epilogue_n,
 };
-use crate::gemm::epilogue::{OuterScales, Scale};
+use crate::gemm::epilogue::{OuterScales, Scale, UnpairedOuterScales};
 
 instances_of! {
     /// Kernels for e4m3 whose sums are promoted.
@@ -55,6 +56,13 @@ instances_of! {
         e4m3_256x128x128_coop_outer = [K, K, K] 256, 128, Stages<4>, DynamicCluster: ANY, Cooperative<2, 2>, cpu_both;
         e4m3_128x128x128_coop_outer = [K, K, K] 128, 128, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
         e4m3_64x128x128_ws_outer = [K, K, K] 64, 128, Stages<8>, DynamicCluster: ANY, Cooperative<1>, cpu_both;
+}
+
+instances_of! {
+    /// Kernels for e4m3 with scales of rows and columns, whose sums are promoted, that compute `Cᵀ = Bᵀ·Aᵀ`.
+    E4M3_TRANSPOSED_OUTER of e4m3 to bf16: PromotedInOut<F8E4M3, bf16>, UnpairedOuterScales, k 128, compiled if true, also []:
+        e4m3_128x64x128_coop_kkm_outer = [K, K, M] 128, 64, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
+        e4m3_64x32x128_ws_kkm_outer = [K, K, M] 64, 32, Stages<16>, DynamicCluster: ANY, Cooperative<1>, cpu_both;
 }
 
 instances_of! {

@@ -17,7 +17,7 @@ use cutlet_device::{
     sync_threads, uniform, warp_idx_sync,
 };
 
-use super::block_scales::{BlockScaleOperands, BlockScales, ScalesOfB};
+use super::block_scales::{BlockScaleOperands, BlockScaling, ScalesOfBlocks};
 use super::config::{Acc, AtomFragment, Config, Storage, Values, streams_tiles};
 use super::epilogue_subtiles::SubtileBuffer;
 use super::loader::ByTma;
@@ -76,27 +76,27 @@ pub unsafe fn gemm<C, P, L, W>(
     unsafe { P::run::<L, W>(&params, (), block) };
 }
 
-/// [`gemm`] of A and B with [`BlockScales`], whose A is loaded by TMA, without splits.
+/// [`gemm`] of A and B with scales of blocks, whose A is loaded by TMA.
 ///
 /// # Safety
 /// As [`gemm`]. The scales must be those of A and B, and `args` must not let edge tiles shift. For [`Groups`], the map of
-/// A's scales has a third dimension, the inner mode of the batch, and there is no outer mode of the batch or of k.
-/// `BEFORE` is then 4.
+/// A's scales has a third dimension, the inner mode of the batch, and there is no outer mode of the batch or of k. The
+/// scales are then [`BlockScales<4>`](super::BlockScales).
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "they are a kernel's")]
-pub unsafe fn gemm_with_block_scales<C, P, W, const BEFORE: usize>(
+pub unsafe fn gemm_with_block_scales<C, P, W>(
     map_a: &TensorMap,
     map_b: &TensorMap,
     map_c: &TensorMap,
-    map_scales_a: &TensorMap,
-    scales_b: ScalesOfB,
+    map_scales: &TensorMap,
+    scales_of_blocks: ScalesOfBlocks,
     c: GlobalMut<C::Out>,
     workspace: GlobalMut<f32>,
     args: Args,
     epilogue: W::Epilogue,
     block: Storage<C>,
 ) where
-    C: Config<Scaling = BlockScales<BEFORE>>,
+    C: Config<Scaling: BlockScaling>,
     P: Products<C>,
     W: StoreRole<C>,
 {
@@ -111,8 +111,8 @@ pub unsafe fn gemm_with_block_scales<C, P, W, const BEFORE: usize>(
         epilogue,
     };
     let scales = BlockScaleOperands {
-        map_a: map_scales_a,
-        b: scales_b,
+        map_lines: map_scales,
+        blocks: scales_of_blocks,
     };
     // SAFETY: as promised by the caller.
     unsafe { P::run::<ByTma, W>(&params, scales, block) };

@@ -154,15 +154,14 @@ impl<C: Config> Loader for TmaLoader<'_, '_, C> {
         &mut self,
         filling: Filling,
         (): &(),
-        (row, column): (u32, u32),
+        begin: (u32, u32),
         (k_tile, k_outer): (u32, i32),
         group: Option<GroupOrigin>,
     ) {
         let (stage, barrier) = (filling.stage(), filling.barrier());
         let (ring, scales) = self.scales;
-        let from_a = tile_origin::<C::UnitA>((row, k_tile));
-        let from_b = tile_origin::<C::UnitB>((column, k_tile));
-        let first_row = row;
+        let from_a = tile_origin::<C::UnitA>((begin.0, k_tile));
+        let from_b = tile_origin::<C::UnitB>((begin.1, k_tile));
         let [rows, columns] = [self.cluster.rows(), self.cluster.columns()].map(|it| it as usize);
         let (row, column) = self.in_cluster;
         // Nothing is read before; all but the first call return at once.
@@ -189,7 +188,7 @@ impl<C: Config> Loader for TmaLoader<'_, '_, C> {
             }
         }
         // SAFETY: as above.
-        unsafe { C::Scaling::load::<C>(ring, scales, &filling, first_row, k_tile, group) };
+        unsafe { C::Scaling::load::<C>(ring, scales, &filling, begin, k_tile, group) };
         self.nth += 1;
     }
 }

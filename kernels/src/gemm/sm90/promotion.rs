@@ -89,7 +89,7 @@ impl Scaling for Promoted {
         _: NoRing,
         (): (),
         _: &Filling,
-        _: u32,
+        _: (u32, u32),
         _: u32,
         _: Option<GroupOrigin>,
     ) {

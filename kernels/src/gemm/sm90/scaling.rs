@@ -36,8 +36,8 @@ pub trait Scaling: Copy + 'static {
     /// Bytes that the loads of a k-tile's scales bring.
     fn bytes<T: TileShape>() -> u32;
 
-    /// Starts to load a k-tile's scales into a stage, for the tile of C that begins at row `row`, in units of
-    /// [`WARP_ROWS`](crate::gemm::scheduler::WARP_ROWS), of C or of a group's.
+    /// Starts to load a k-tile's scales into a stage, for the tile that begins at this row and column of C, or of a
+    /// group's, [in the scheduler's units](TileScheduler::begin).
     ///
     /// # Safety
     /// The stage must be empty, and the operands those of the launch.
@@ -45,7 +45,7 @@ pub trait Scaling: Copy + 'static {
         ring: ScaleRing<C>,
         operands: Self::Operands<'_>,
         filling: &Filling,
-        row: u32,
+        begin: (u32, u32),
         k_tile: u32,
         group: Option<GroupOrigin>,
     );
@@ -121,7 +121,7 @@ where
         _: NoRing,
         (): (),
         _: &Filling,
-        _: u32,
+        _: (u32, u32),
         _: u32,
         _: Option<GroupOrigin>,
     ) {

@@ -164,7 +164,7 @@ where
         let (writes_partials, runs_fixup) =
             const { (writes_partials::<Epi>(), runs_fixup::<C, Epi>()) };
         let has_splits = runs_fixup && work.share.count > 1;
-        writes_partials && has_splits | self.args.output.partial.is_some()
+        has_splits | (writes_partials && self.args.output.partial.is_some())
     }
 
     /// Writes an M atom's accumulators as partial output.
@@ -235,7 +235,7 @@ where
         // SAFETY: as promised by the caller.
         unsafe {
             if self.has_partials(work) {
-                if self.args.output.partial.is_some() {
+                if const { writes_partials::<Epi>() } && self.args.output.partial.is_some() {
                     return self.write_partials(work, nth, accumulators);
                 }
                 if const { runs_fixup::<C, Epi>() } && !self.fix_up(work, nth, accumulators) {

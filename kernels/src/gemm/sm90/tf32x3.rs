@@ -156,7 +156,7 @@ impl Scaling for Tf32x3 {
         _: ScaleRing<C>,
         (): (),
         _: &Filling,
-        _: u32,
+        _: (u32, u32),
         _: u32,
         _: Option<GroupOrigin>,
     ) {

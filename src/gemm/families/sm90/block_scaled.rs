@@ -3,10 +3,10 @@
 use std::ptr;
 
 use cutlet_device::DeviceData;
-use cutlet_device::collective::{ArrivalCounters, DynamicCluster, Prefetch, SmAffinity, Splits};
+use cutlet_device::collective::{ArrivalCounters, DynamicCluster, SmAffinity};
 use cutlet_device::fp8::F8E4M3;
 use cutlet_device::tma::TensorMap;
-use cutlet_host::{Backend, Function, LaunchConfig, Stream, TensorMapSpec};
+use cutlet_host::{Backend, Function, LaunchConfig, Scratch, Stream, TensorMapSpec};
 use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::args::{
     Args, OutputArgs, SchedulerArgs, TableArgs, TmaArgs, raster, read_once,
@@ -15,23 +15,25 @@ use cutlet_kernels::gemm::epilogue::Scale;
 use cutlet_kernels::gemm::scheduler::GroupArgs;
 use cutlet_kernels::gemm::sm90::block_scaled_instances::{E4M3_BLOCKS, E4M3_GROUPED_BLOCKS};
 use cutlet_kernels::gemm::sm90::instance::{BlockScaledArguments, BlockScaledInstance};
-use cutlet_kernels::gemm::sm90::{self, ScalesOfB};
+use cutlet_kernels::gemm::sm90::{self, ScalesOfBlocks};
 use cutlet_kernels::gemm::store::PartialOutput;
 use half::bf16;
 
-use super::launch::operand_map;
+use super::fixup::FixupCounters;
+use super::launch::{operand_map, splits};
+use super::prefetch::prefetch;
 use super::tma_operand::TmaOperand;
 use super::{block_scaled_groups, cost_input, plan_of, tma_stores};
 use crate::gemm::block_scales::BlockScales;
 use crate::gemm::choice;
-use crate::gemm::choice::cost::{Candidate, CostInput};
+use crate::gemm::choice::cost::{Candidate, CostInput, OutputPath};
 use crate::gemm::choice::decomposition::Named;
 use crate::gemm::partials::{Output, Partials};
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Launch, LaunchPlan, has_code};
 use crate::gemm::scales::Scales;
 use crate::matrix::{pointer, pointer_mut};
-use crate::{Order, Result};
+use crate::{Matrix, Order, Result};
 
 /// The element types of the kernels.
 type Types = sm90::BlockScaled<F8E4M3, bf16>;
@@ -59,7 +61,10 @@ pub fn to_bf16(
     if problem.beta != 0.0 || !problem.epilogue.are_none() {
         return to_any_type(stream, problem, named);
     }
-    let input = cost_input(stream, problem, named);
+    let input = CostInput {
+        allows_fixup: FixupCounters::of(stream).is_some(),
+        ..cost_input(stream, problem, named)
+    };
     let Some(kernel) = BlockScaled::new(stream, input, named, tma_stores(&problem.c))? else {
         return Ok(None);
     };
@@ -125,6 +130,17 @@ struct ToC(BlockScaled);
 impl Launch<F8E4M3, bf16> for ToC {
     fn launch(&self, stream: &Stream, problem: Problem<'_, F8E4M3, bf16>) -> Result<()> {
         let ToC(kernel) = self;
+        let counters = match kernel.candidate.path {
+            OutputPath::Fixup => FixupCounters::of(stream),
+            _ => None,
+        };
+        if kernel.candidate.path == OutputPath::Fixup && counters.is_none() {
+            // The plan's stream had counters, and this stream has none.
+            return match to_bf16(stream, &problem, Named::default())? {
+                Some(plan) => plan.launch(stream, problem),
+                None => unreachable!("the problem had a kernel"),
+            };
+        }
         let c = &problem.c;
         let [.., box_c] = kernel.instance.traits.boxes;
         let map = match tma_stores(c) {
@@ -140,6 +156,7 @@ impl Launch<F8E4M3, bf16> for ToC {
             ld: c.ld() as i64,
             partial: PartialOutput::NONE,
             partial_extent: [0, 0],
+            counters,
         };
         kernel.multiply(stream, &problem, &target, problem.alpha)
     }
@@ -168,7 +185,8 @@ struct BySecondKernel(BlockScaled);
 impl<D: Output<Acc = f32>> Launch<F8E4M3, D> for BySecondKernel {
     fn launch(&self, stream: &Stream, problem: Problem<'_, F8E4M3, D>) -> Result<()> {
         let BySecondKernel(kernel) = self;
-        let [rows, columns] = kernel.instance.traits.cluster_tile();
+        let traits = &kernel.instance.traits;
+        let [rows, columns] = traits.oriented(traits.cluster_tile());
         let (m, n, _) = problem.extents();
         let extent = [m.next_multiple_of(rows), n.next_multiple_of(columns)];
         let partials = Partials::<f32>::new(stream, extent, 1)?;
@@ -186,7 +204,9 @@ struct Target {
     map: Option<TensorMap>,
     ld: i64,
     partial: PartialOutput,
-    partial_extent: [i32; 2],
+    partial_extent: [usize; 2],
+    /// The counters of the fixup, if it runs.
+    counters: Option<FixupCounters>,
 }
 
 impl Target {
@@ -197,7 +217,8 @@ impl Target {
             map: None,
             ld: 0,
             partial,
-            partial_extent: extent.map(|it| it as i32),
+            partial_extent: extent,
+            counters: None,
         }
     }
 }
@@ -207,6 +228,8 @@ struct BlockScaled {
     function: Function<BlockScaledArguments>,
     instance: &'static BlockScaledInstance,
     candidate: Candidate,
+    /// The problem as the kernel solves it.
+    input: CostInput,
 }
 
 impl BlockScaled {
@@ -240,6 +263,7 @@ impl BlockScaled {
             function: stream.device().load(&PTX, instance.kernel)?,
             instance,
             candidate,
+            input: input.oriented(&instance.traits),
         }))
     }
 
@@ -254,26 +278,32 @@ impl BlockScaled {
         let Scales::Blocks(BlockScales { a, b }) = problem.scales else {
             unreachable!("the kernels are for problems with scales");
         };
+        let traits = &self.instance.traits;
         let operands = TmaOperand::both(stream, problem)?;
         let [matrix_a, matrix_b] = operands.each_ref().map(TmaOperand::matrix);
+        let matrices = match traits.transposed {
+            false => [matrix_a, matrix_b],
+            true => [matrix_b.transposed(), matrix_a.transposed()],
+        };
         // A k-tile's scales of rows are neighbours.
         let [scales_a, scales_b] = [a, b]
             .map(|scales| TmaOperand::in_order(stream, scales.first.in_one_run(), Order::ColMajor));
         let (scales_a, scales_b) = (scales_a?, scales_b?);
-        let traits = &self.instance.traits;
         let [box_a, box_b, _] = traits.boxes;
-        let map_a = operand_map::<Types>(&matrix_a, box_a)?;
-        let map_b = operand_map::<Types>(&matrix_b, box_b)?;
+        let map_a = operand_map::<Types>(&matrices[0], box_a)?;
+        let map_b = operand_map::<Types>(&matrices[1], box_b)?;
         let of_a = scales_a.matrix();
         let spec = TensorMapSpec::rows(of_a.columns() as u64, of_a.rows() as u64, of_a.ld() as u64);
         let map_scales = spec.encode(of_a.view, self.instance.box_scales)?;
         let of_b = scales_b.matrix();
-        let of_b = ScalesOfB {
+        let of_b = ScalesOfBlocks {
             first: pointer(of_b.view),
             ld: of_b.ld() as i64,
             stride: 0,
         };
-        let args = self.args(problem, target);
+        let partials = self.partials(stream, target)?;
+        let workspace = partials.as_ref().map_or(0, |it| it.view().address());
+        let args = self.args(matrices, target);
         let config = LaunchConfig {
             cluster: traits.blocks_of_cluster(),
             overlap_previous: true,
@@ -282,43 +312,63 @@ impl BlockScaled {
         let scale = Scale { alpha, beta: 0.0 };
         // An unused map may be any map.
         let map_c = target.map.unwrap_or(map_a);
-        let (c, nowhere) = (pointer_mut(target.address), pointer_mut(0));
+        let (c, workspace) = (pointer_mut(target.address), pointer_mut(workspace));
         let all = (
-            map_a, map_b, map_c, map_scales, of_b, c, nowhere, args, scale,
+            map_a, map_b, map_c, map_scales, of_b, c, workspace, args, scale,
         );
         // SAFETY: the maps describe the matrices and A's scales, which were checked against their memory, as were B's
         // scales, of which there is one for each block. C overlaps nothing that is read, and is borrowed mutably.
-        // Partial output has room for whole tiles. Edge tiles do not shift.
+        // Partial output has room for whole tiles, and the workspace for the partials of all shares. Edge tiles do not
+        // shift. Only launches of this stream change the counters, and each leaves them as it found them.
         unsafe { stream.launch(&self.function, config, all)? };
         Ok(())
     }
 
-    fn args<D: DeviceData>(&self, problem: &Problem<'_, F8E4M3, D>, target: &Target) -> Args {
-        let (traits, (m, n, k)) = (&self.instance.traits, problem.extents());
-        let shape = raster([m, n], traits.tile, traits.cluster);
-        let k_tiles = k.max(1).div_ceil(traits.tile_k as usize) as u32;
+    /// Memory for the partials of the fixup, if it runs.
+    fn partials<'s>(
+        &self,
+        stream: &'s Stream,
+        target: &Target,
+    ) -> Result<Option<Scratch<'s, f32>>> {
+        if target.counters.is_none() {
+            return Ok(None);
+        }
+        let [rows, columns] = self.instance.traits.tile.map(|extent| extent as usize);
+        let elements = self.candidate.shares() * rows * columns;
+        Ok(Some(stream.scratch(elements)?))
+    }
+
+    /// The arguments for these operands, as the kernel has them.
+    fn args(&self, matrices: [Matrix<'_, F8E4M3>; 2], target: &Target) -> Args {
+        let (traits, input) = (&self.instance.traits, &self.input);
+        let extents = [input.m, input.n];
+        let raster = raster(extents, traits.tile, traits.cluster);
+        let k_tiles = input.k_tiles(traits) as u32;
         let scheduler = SchedulerArgs {
             affinity: SmAffinity::NONE,
             cluster: DynamicCluster::new(traits.cluster),
-            raster: shape,
-            splits: Splits::interleaved(1, k_tiles, 1),
+            raster,
+            splits: splits(&self.candidate, input, k_tiles),
             k_tiles,
             streamed: self.candidate.streamed,
             last: [u32::MAX; 2],
         };
         Args {
-            prefetch: [Prefetch::NOTHING; 2],
+            prefetch: prefetch(matrices, input, &self.candidate, raster.group()),
             scheduler,
             output: OutputArgs {
-                arrivals: ArrivalCounters::NONE,
+                arrivals: match &target.counters {
+                    Some(counters) => counters.arrivals(),
+                    None => ArrivalCounters::NONE,
+                },
                 ldc: target.ld,
                 partial: target.partial,
-                partial_extent: target.partial_extent,
-                extent: [m as i32, n as i32],
+                partial_extent: traits.oriented(target.partial_extent).map(|it| it as i32),
+                extent: extents.map(|it| it as i32),
             },
             tma: TmaArgs {
                 bytes_a: traits.bytes_a(traits.boxes[0].extent[1]),
-                read_once: read_once([m, n], traits.tile),
+                read_once: read_once(extents, traits.tile),
                 stores_c: target.map.is_some().into(),
             },
             groups: GroupArgs::ONE,

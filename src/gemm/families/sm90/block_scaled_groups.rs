@@ -6,7 +6,7 @@ use cutlet_device::fp8::F8E4M3;
 use cutlet_host::{Function, LaunchConfig, Stream, TensorMapSpec};
 use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::Scale;
-use cutlet_kernels::gemm::sm90::ScalesOfB;
+use cutlet_kernels::gemm::sm90::ScalesOfBlocks;
 use cutlet_kernels::gemm::sm90::block_scaled_instances::E4M3_GROUPED_BLOCKS;
 use cutlet_kernels::gemm::sm90::instance::{BlockScaledArguments, BlockScaledInstance};
 use half::bf16;
@@ -91,7 +91,7 @@ impl Launch<F8E4M3, bf16> for GroupedLaunch {
         let map_scales = TensorMapSpec::rows(a.columns() as u64, a.rows() as u64, a.ld() as u64)
             .stacked(count, of_a as u64)
             .encode(a.view, self.instance.box_scales)?;
-        let scales_b = ScalesOfB {
+        let scales_b = ScalesOfBlocks {
             first: pointer(b.view),
             ld: b.ld() as i64,
             stride: of_b as i64,

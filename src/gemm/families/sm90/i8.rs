@@ -4,8 +4,9 @@ use cutlet_host::{Device, Stream};
 use cutlet_kernels::gemm::sm90::i8_instances::{I8 as TO_I32, I8_TO_BF16, I8_TO_F16};
 use half::{bf16, f16};
 
+use super::NAME;
 use super::k_major::{built_for, of_query, to_own_type};
-use super::{NAME, outer_scaled};
+use super::outer_scaled::{Instances, to_own_type as to_scaled_type};
 use crate::Result;
 use crate::gemm::choice::decomposition::Named;
 use crate::gemm::problem::Problem;
@@ -68,7 +69,11 @@ macro_rules! with_scales {
                 problem: &Problem<'_, i8, $c>,
                 kernel: Option<&str>,
             ) -> Result<Option<LaunchPlan<i8, $c>>> {
-                outer_scaled::to_own_type($all, stream, problem, Named::of(kernel))
+                let all = Instances {
+                    direct: $all,
+                    transposed: &[],
+                };
+                to_scaled_type(all, stream, problem, Named::of(kernel))
             }
         }
     )+};

@@ -7,13 +7,14 @@ use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::{Accumulator, Scale};
 use cutlet_kernels::gemm::sm90::instance::Instance;
 use cutlet_kernels::gemm::sm90::k_major_instances::{
-    E4M3, E4M3_FAST, E4M3_FAST_OUTER, E4M3_OUTER, TF32, TF32X3,
+    E4M3, E4M3_FAST, E4M3_FAST_OUTER, E4M3_OUTER, E4M3_TRANSPOSED_OUTER, TF32, TF32X3,
 };
 use cutlet_kernels::gemm::sm90::{AccOf, Scaling};
 use half::{bf16, f16};
 
 use super::fixup::FixupCounters;
 use super::launch::{Prepared, Types};
+use super::outer_scaled::Instances;
 use super::tma_operand::TmaOperand;
 use super::{
     NAME, block_scaled, by_partials_in_f32, by_second_kernel_of, cost_input, fastest,
@@ -89,9 +90,17 @@ fn outer_to_bf16(
     problem: &Problem<'_, F8E4M3, bf16>,
     named: Named<'_>,
 ) -> Result<Option<LaunchPlan<F8E4M3, bf16>>> {
-    let promoted = outer_scaled::to_own_type(E4M3_OUTER, stream, problem, named)?;
+    let promoted = Instances {
+        direct: E4M3_OUTER,
+        transposed: E4M3_TRANSPOSED_OUTER,
+    };
+    let promoted = outer_scaled::to_own_type(promoted, stream, problem, named)?;
     with_fast(problem.precision, promoted, || {
-        outer_scaled::to_own_type(E4M3_FAST_OUTER, stream, problem, named)
+        let fast = Instances {
+            direct: E4M3_FAST_OUTER,
+            transposed: &[],
+        };
+        outer_scaled::to_own_type(fast, stream, problem, named)
     })
 }
 
@@ -151,7 +160,11 @@ fn of_e4m3(query: KernelQuery) -> Vec<&'static str> {
             Vec::new(),
         ),
         ScalesKind::Outer { .. } => (
-            of_query(E4M3_OUTER, query),
+            [
+                of_query(E4M3_OUTER, query),
+                of_query(E4M3_TRANSPOSED_OUTER, query),
+            ]
+            .concat(),
             of_query(E4M3_FAST_OUTER, query),
         ),
         ScalesKind::None => (of_query(E4M3, query), of_query(E4M3_FAST, query)),

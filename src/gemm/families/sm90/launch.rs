@@ -172,6 +172,11 @@ impl<T: Types, Epi: Epilogue> Prepared<T, Epi> {
         self.candidate.path
     }
 
+    /// Whether the kernel computes Cᵀ.
+    pub fn is_transposed(&self) -> bool {
+        self.candidate.instance.transposed
+    }
+
     /// Whether the kernel never reads C, whatever the epilogue says.
     pub fn never_reads_c(&self) -> bool {
         self.candidate.instance.overwrites_only || !EpilogueOperands::<Epi>::ARE_NONE
@@ -282,29 +287,24 @@ impl<T: Types, Epi: Epilogue> Prepared<T, Epi> {
     /// How the work is dealt out to blocks.
     fn scheduler_args(&self, overwrites: bool) -> SchedulerArgs {
         let (instance, input) = (self.candidate.instance, &self.input);
-        let Candidate { splits, path, .. } = self.candidate;
-        let writes_splits = path == OutputPath::SecondKernel && splits > 1;
+        let Candidate {
+            splits: count,
+            path,
+            ..
+        } = self.candidate;
+        let writes_splits = path == OutputPath::SecondKernel && count > 1;
         let k_tiles = input.k_tiles(instance) as u32;
         SchedulerArgs {
             affinity: SmAffinity::NONE,
             cluster: DynamicCluster::new(instance.cluster),
             raster: raster([input.m, input.n], instance.tile, instance.cluster),
-            splits: self.splits(k_tiles),
+            splits: splits(&self.candidate, input, k_tiles),
             k_tiles,
             streamed: self.candidate.streamed,
             last: match (overwrites && self.candidate.streamed.count == 0) || writes_splits {
                 true => instance.last([input.m, input.n]),
                 false => [u32::MAX; 2],
             },
-        }
-    }
-
-    /// How k-tiles are split. Where rows do not start at cache lines, one line is in two k-tiles.
-    fn splits(&self, k_tiles: u32) -> Splits {
-        let count = self.candidate.splits;
-        match self.input.lines.contains(&2) {
-            true => Splits::consecutive(count, k_tiles),
-            false => Splits::interleaved(count, k_tiles, 1),
         }
     }
 
@@ -386,6 +386,15 @@ impl<T: Types> Prepared<T, Scale<AccOf<T>>> {
         };
         self.launch(stream, operands, to, Scale::ONE, Workspace::NONE)?;
         Ok(partials)
+    }
+}
+
+/// How a candidate splits k-tiles. Where rows do not start at cache lines, one line is in two k-tiles.
+pub fn splits(candidate: &Candidate, input: &CostInput, k_tiles: u32) -> Splits {
+    let count = candidate.splits;
+    match input.lines.contains(&2) {
+        true => Splits::consecutive(count, k_tiles),
+        false => Splits::interleaved(count, k_tiles, 1),
     }
 }
 
