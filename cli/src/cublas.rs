@@ -34,7 +34,7 @@ use std::ffi::c_void;
 use cutlet_host::{Backend, Buffer, Device};
 
 pub use library::{Library, Place};
-pub use matmul::{Activation, Compute, Element, Epilogue, Matmul};
+pub use matmul::{Activation, Compute, Element, Epilogue, Matmul, ScaleMode, Scales};
 pub use problem::{Major, Operand, Problem};
 
 /// cuBLASLt's workspace in bytes: twice PyTorch's on Hopper. Algorithms that need more are not proposed.
@@ -345,7 +345,7 @@ mod tests {
             bias: Some(Rc::new(there)),
             activation: None,
         };
-        let refused = cublas.matmul_by::<f32, f32>(problem, Compute::F32, epilogue, 1);
+        let refused = cublas.matmul_by::<f32, f32>(problem, Compute::F32, epilogue, None, 1);
         let error = refused.err().unwrap().to_string();
         assert!(error.starts_with("cuBLAS: the bias of"), "{error}");
     }

@@ -17,6 +17,7 @@ use cutlet_kernels::gemm::epilogue::Accumulator;
 use crate::deviation::Deviation;
 use crate::host_memory::{self, TooLittle, room};
 use crate::measure::epilogue::Epilogue;
+use crate::measure::scales::{DeviceScales, HostScales, Places, Scale, Scales};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::timed::{TimedArgs, extent, extent_or_zero};
@@ -39,6 +40,9 @@ pub struct GemmArgs {
     k: Option<usize>,
     #[command(flatten)]
     elements: ElementsArgs,
+    /// Which elements of A, and of B, have a scale in common, if they are 8-bit floats.
+    #[arg(long, value_enum, default_value_t)]
+    scales: Scales,
     /// The order of A in memory.
     #[arg(long, value_enum, default_value_t)]
     a: Order,
@@ -104,6 +108,14 @@ impl GemmArgs {
         [self.m, self.n, self.k].map(Option::unwrap_or_default)
     }
 
+    /// Where the scales lie.
+    fn places(&self) -> Places {
+        Places {
+            are: self.scales,
+            extents: self.extents(),
+        }
+    }
+
     /// Whether computing all of C in f64 takes about a second.
     fn is_quick(&self) -> bool {
         let [m, n, k] = self.extents();
@@ -162,9 +174,14 @@ pub fn run(args: &GemmArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         type Output = Result<ExitCode, Box<dyn std::error::Error>>;
 
         fn run<T: Element<D>, D: Stored>(self) -> Self::Output {
-            run_as::<T, D>(self.0)
+            run_as::<T, D>(self.0, None)
+        }
+
+        fn run_scaled<T: Element<D>, D: Stored>(self, scale: Scale<T, D>) -> Self::Output {
+            run_as::<T, D>(self.0, Some(scale))
         }
     }
+    args.elements.expect_scales(args.scales)?;
     args.elements.run(Run(args))?
 }
 
@@ -177,6 +194,7 @@ pub struct Factors<F> {
 
 fn run_as<T: Element<D>, D: Stored>(
     args: &GemmArgs,
+    scale: Option<Scale<T, D>>,
 ) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let factors = Factors {
         alpha: T::Factor::of(args.alpha)?,
@@ -192,9 +210,9 @@ fn run_as<T: Element<D>, D: Stored>(
     let mut on_device = inputs.upload(&stream)?;
 
     progress.wait("first product");
-    multiply(&stream, args, factors, &mut on_device)?;
+    multiply(&stream, args, factors, scale, &mut on_device)?;
     let found = stream.download(&on_device.c)?;
-    let again = || multiply(&stream, args, factors, &mut on_device);
+    let again = || multiply(&stream, args, factors, scale, &mut on_device);
     let time = args.timed.median(&stream, progress, "products", again)?;
     let cublas = cublas_time(&stream, args, factors, &on_device, progress);
     let check = args
@@ -225,12 +243,13 @@ pub fn verdict(output: &Output, check: Option<Deviation>, tolerance: f64) -> Exi
     }
 }
 
-/// The matrices and the bias on the host.
+/// The matrices, the bias and the scales on the host.
 struct Inputs<T, D> {
     a: Vec<T>,
     b: Vec<T>,
     c: Vec<D>,
     bias: Vec<D>,
+    scales: HostScales,
 }
 
 impl<T: Element<D>, D: Stored> Inputs<T, D> {
@@ -251,7 +270,14 @@ impl<T: Element<D>, D: Stored> Inputs<T, D> {
             progress.extend(&mut c, D::random(seed.wrapping_add(2)).take(m * n));
         }
         progress.extend(&mut bias, D::random(seed.wrapping_add(3)).take(n));
-        Ok(Inputs { a, b, c, bias })
+        let scales = HostScales::random(args.places(), seed.wrapping_add(4));
+        Ok(Inputs {
+            a,
+            b,
+            c,
+            bias,
+            scales,
+        })
     }
 
     fn upload(&self, stream: &Stream) -> cutlet::Result<OnDevice<T, D>> {
@@ -260,16 +286,18 @@ impl<T: Element<D>, D: Stored> Inputs<T, D> {
             b: stream.upload(&self.b)?,
             c: stream.upload(&self.c)?,
             bias: Rc::new(stream.upload(&self.bias)?),
+            scales: self.scales.upload(stream)?,
         })
     }
 }
 
-/// The matrices and the bias on the device.
+/// The matrices, the bias and the scales on the device.
 struct OnDevice<T: DeviceData, D: DeviceData> {
     a: Buffer<T>,
     b: Buffer<T>,
     c: Buffer<D>,
     bias: Rc<Buffer<D>>,
+    scales: DeviceScales,
 }
 
 /// Bytes of host memory that the data takes. The CPU backend's device memory is host memory too.
@@ -277,7 +305,9 @@ fn host_bytes<T, D>(args: &GemmArgs, backend: Backend) -> u128 {
     let [m, n, k] = args.extents().map(|extent| extent as u128);
     let [of_t, of_d] = [size_of::<T>(), size_of::<D>()].map(|bytes| bytes as u128);
     let result = m * n * of_d;
-    let data = (m * k + k * n) * of_t + n * of_d + result;
+    let [of_a, of_b] = args.places().counts();
+    let scales = (of_a + of_b) as u128 * size_of::<f32>() as u128;
+    let data = (m * k + k * n) * of_t + n * of_d + result + scales;
     let on_device = match backend {
         Backend::Gpu => 0,
         Backend::Cpu => data,
@@ -294,6 +324,7 @@ fn multiply<T: Element<D>, D: Stored>(
     stream: &Stream,
     args: &GemmArgs,
     factors: Factors<T::Factor>,
+    scale: Option<Scale<T, D>>,
     data: &mut OnDevice<T, D>,
 ) -> cutlet::Result<()> {
     let [m, n, k] = args.extents();
@@ -306,6 +337,9 @@ fn multiply<T: Element<D>, D: Stored>(
     let gemm = args.epilogue().fuse(gemm, &data.bias);
     let gemm = gemm.alpha(factors.alpha).beta(factors.beta);
     let mut gemm = gemm.precision(args.elements.precision());
+    if let Some(scale) = scale {
+        gemm = scale(gemm, &data.scales)?;
+    }
     if let Some(kernel) = &args.kernel {
         gemm = gemm.instance(kernel);
     }
@@ -318,7 +352,9 @@ fn cublas_time<T: Element<D>, D: Stored>(
     stream: &Stream,
     args: &GemmArgs,
     factors: Factors<T::Factor>,
-    OnDevice { a, b, bias, .. }: &OnDevice<T, D>,
+    OnDevice {
+        a, b, bias, scales, ..
+    }: &OnDevice<T, D>,
     progress: &Progress,
 ) -> Result<Option<Duration>, Box<dyn std::error::Error>> {
     let Some(problem) = cublas_problem(args, factors) else {
@@ -338,7 +374,8 @@ fn cublas_time<T: Element<D>, D: Stored>(
     let Some(epilogue) = cublas_epilogue(args, bias) else {
         return Ok(None);
     };
-    let matmul = match cublas.matmul_by::<T, D>(problem, compute, epilogue, 1) {
+    let matmul = match cublas.matmul_by::<T, D>(problem, compute, epilogue, scales.for_cublas(), 1)
+    {
         Ok(matmul) => matmul,
         // cuBLASLt cannot read all rows, and has no algorithm for some products.
         Err(CublasError::BadProblem(_)) => return Ok(None),

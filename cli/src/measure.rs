@@ -11,6 +11,7 @@ pub mod positive;
 pub mod protocol;
 pub mod random;
 pub mod samples;
+pub mod scales;
 pub mod setting;
 pub mod statistics;
 pub mod telemetry;

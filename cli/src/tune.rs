@@ -21,6 +21,7 @@ use crate::measure::case::{Case, Role};
 use crate::measure::dtype::Dtype;
 use crate::measure::error::Error;
 use crate::measure::protocol::Protocol;
+use crate::measure::scales::Scales;
 use crate::measure::setting::Setting;
 use crate::measure::timer::{Timer, Times};
 use crate::output::{Output, OutputError};
@@ -119,6 +120,13 @@ fn problems(args: &TuneArgs, device: &Device) -> Result<Problems, Box<dyn std::e
         [] => dtypes_with_kernels(device),
         dtypes => dtypes.to_vec(),
     };
+    if let Some(dtype) = dtypes.iter().find(|dtype| dtype.scales() != Scales::None) {
+        return Err(format!(
+            "{dtype} was asked for, but products with scales are not tuned: tuning files have no word for scales; name \
+             other types"
+        )
+        .into());
+    }
     let problems = match (&args.recorded, &args.suite) {
         (Some(file), _) => Problems::recorded(file)?,
         (None, Some(suite)) => Problems::of_suite(&Suite::load(suite)?, &dtypes)?,

@@ -78,6 +78,44 @@ fn every_precision_is_right() {
 }
 
 #[test]
+fn products_of_8_bit_floats_have_scales() {
+    for (dtype, scales) in [
+        ("e4m3", "tensor"),
+        ("e4m3", "outer"),
+        ("e4m3", "blocks"),
+        ("e5m2", "tensor"),
+        ("e5m2", "outer"),
+    ] {
+        let output = cutlet(&format!(
+            "gemm --dtype {dtype} --scales {scales} --m 33 --n 136 --k 300 --b col --backend cpu --check --iters 1"
+        ));
+        let printed = text(&output.stdout);
+        assert!(output.status.success(), "{dtype} {scales}: {printed}");
+        let problem = format!("{dtype} into bf16 33 x 136 x 300, scales: {scales}");
+        assert!(printed.contains(&problem), "{printed}");
+    }
+    for (refused, why) in [
+        (
+            "gemm --dtype e5m2 --scales blocks",
+            "those of rows and columns",
+        ),
+        (
+            "gemm --dtype bf16 --scales outer",
+            "products of e4m3 and e5m2 have some",
+        ),
+        (
+            "tune --shapes 16x16x128 --dtype e4m3-outer",
+            "are not tuned",
+        ),
+    ] {
+        let output = cutlet(refused);
+        let complaint = text(&output.stderr);
+        assert!(!output.status.success(), "{refused}");
+        assert!(complaint.contains(why), "{refused}: {complaint}");
+    }
+}
+
+#[test]
 fn c_may_be_of_another_type() {
     for (dtype, c_dtype) in [("bf16", "f32"), ("f16", "bf16"), ("f32", "f16")] {
         let output = cutlet(&format!(
@@ -301,7 +339,7 @@ fn complaints_about_arguments_are_helpful() {
         ("bench compare", "<OLD> <NEW>"),
         (
             "gemm --dtype bf17",
-            "[possible values: f32, bf16, f16, e4m3, f64, i8]",
+            "[possible values: f32, bf16, f16, e4m3, e5m2, f64, i8]",
         ),
         ("gemm --dtype bf17", "; tip: a similar value exists: 'bf16'"),
         ("gemm --M 3", "; `--help` lists all"),

@@ -131,7 +131,7 @@ impl Family for Contract {
             Dtype::Bf16 => case::set_up::<types::Bf16>(problem, setting),
             Dtype::F64 => case::set_up::<types::F64>(problem, setting),
             Dtype::I8 => case::set_up::<types::I8>(problem, setting),
-            Dtype::E4m3 | Dtype::E4m3Fast => {
+            Dtype::E4m3 | Dtype::E4m3Fast | Dtype::E4m3Outer | Dtype::E4m3Blocks => {
                 Ok(SetUp::Skipped("cutlet does not contract e4m3".to_string()))
             }
         }

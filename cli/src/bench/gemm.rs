@@ -16,6 +16,7 @@ use super::family::{Family, Row, SetUp, Unit};
 use crate::measure::dtype::Dtype;
 use crate::measure::epilogue::Epilogue;
 use crate::measure::error::Result;
+use crate::measure::scales::{Places, Scales};
 use crate::measure::setting::Setting;
 use types::{InstancesFor, Types};
 
@@ -53,6 +54,19 @@ impl Problem {
             None => 1.0,
             Some(_) => (-0.5 * (self.k as f32).log2()).round().exp2(),
         }
+    }
+
+    /// Where the scales of A and B lie.
+    fn places(&self) -> Places {
+        Places {
+            are: self.dtype.scales(),
+            extents: [self.m, self.n, self.k],
+        }
+    }
+
+    /// Whether products with scales are measured: single ones of K-major operands, with nothing fused.
+    fn may_have_scales(&self) -> bool {
+        self.batch == 1 && self.layout == Layout::Nt && self.epilogue.is_none()
     }
 
     /// Elements of all A, of all B and of all C.
@@ -270,6 +284,8 @@ impl Family for Gemm {
             Dtype::Bf16 => case::set_up::<types::Bf16>(problem, setting),
             Dtype::E4m3 => case::set_up::<types::E4m3>(problem, setting),
             Dtype::E4m3Fast => case::set_up::<types::E4m3Fast>(problem, setting),
+            Dtype::E4m3Outer => case::set_up::<types::E4m3Outer>(problem, setting),
+            Dtype::E4m3Blocks => case::set_up::<types::E4m3Blocks>(problem, setting),
             Dtype::Tf32x3 => case::set_up::<types::Tf32x3>(problem, setting),
             Dtype::F64 => case::set_up::<types::F64>(problem, setting),
             Dtype::I8 => case::set_up::<types::I8>(problem, setting),
@@ -310,10 +326,11 @@ pub fn part_of_instance(part: &str) -> Result<String, String> {
     }
 }
 
-/// The element types that cutlet has kernels for on a device.
+/// The element types, without scales, that cutlet has kernels for on a device.
 pub fn dtypes_with_kernels(device: &Device) -> Vec<Dtype> {
     let all = Dtype::value_variants().iter().copied();
-    all.filter(|dtype| has_kernels(device, *dtype)).collect()
+    all.filter(|dtype| dtype.scales() == Scales::None && has_kernels(device, *dtype))
+        .collect()
 }
 
 /// Whether cutlet has kernels for these element types on a device.

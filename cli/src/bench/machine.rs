@@ -161,6 +161,8 @@ fn ceilings(capability: (u32, u32), multiprocessors: u32, mhz: u32) -> Vec<Ceili
         (Dtype::Bf16, half),
         (Dtype::E4m3, fp8),
         (Dtype::E4m3Fast, fp8),
+        (Dtype::E4m3Outer, fp8),
+        (Dtype::E4m3Blocks, fp8),
         (Dtype::F64, f64_),
         (Dtype::I8, i8_),
     ]

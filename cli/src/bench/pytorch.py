@@ -82,6 +82,37 @@ def contraction(dtype, notation, *extents):
     return {"einsum": lambda: torch.einsum(notation, a, b)}
 
 
+def scaled_product(dtype, *extents):
+    """The ways to multiply 8-bit floats. A run goes through so many tensors that none is in a cache."""
+    m, n, k = map(int, extents)
+    k_blocks, n_blocks = -(-k // 128), -(-n // 128)
+
+    def random(*extents):
+        return torch.rand(*extents, device="cuda") + 0.5
+
+    def scales():
+        if dtype == "e4m3-outer":
+            return random(m, 1), random(1, n)
+        if dtype == "e4m3-blocks":
+            # Those of a column of blocks begin at multiples of four.
+            return random(k_blocks, m).t(), random(n_blocks, -(-k_blocks // 4) * 4)[:, :k_blocks].t()
+        return random(()), random(())
+
+    def operands():
+        a, b = (torch.randn(lines, k, device="cuda").to(torch.float8_e4m3fn) for lines in (m, n))
+        return a, b.t(), *scales()
+
+    sets = [operands() for _ in range(1 + (256 << 20) // ((m + n) * k))]
+    options = {"out_dtype": torch.bfloat16, "use_fast_accum": dtype == "e4m3-fast"}
+
+    def run():
+        for operands in sets:
+            torch._scaled_mm(*operands, **options)
+
+    run.parts = len(sets)
+    return {"_scaled_mm": run}
+
+
 def mixture_of_experts(*extents):
     """The ways to compute a layer of a mixture of experts."""
     tokens, width, experts, top_k, inner = map(int, extents)
@@ -216,7 +247,7 @@ def main():
         operation, rounds, *extents = problem.split()
         runs = {}
         try:
-            makers = {"moe": mixture_of_experts, "einsum": contraction, "rows": on_rows}
+            makers = {"moe": mixture_of_experts, "einsum": contraction, "rows": on_rows, "scaled_mm": scaled_product}
             makers |= {"attention": attention, "attention_backward": attention_backward}
             make = makers.get(operation, lambda *it: moved_rows(operation, *it))
             runs = make(*extents)

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 
 use serde::Serialize;
 
-use super::contract;
 use super::family::Row;
 use super::results::{Outcome, Results};
+use super::{contract, gemm};
 use crate::python::{VARIABLE, python};
 
 /// What Python runs. It says how problems and times are written.
@@ -192,6 +192,12 @@ fn problem(row: &Row, rounds: usize) -> Option<String> {
             row.dtype
         ));
     }
+    if row.family == gemm::NAME {
+        let (m, n, k) = (cell("m")?, cell("n")?, cell("k")?);
+        let is_plain = (cell("batch")?, cell("layout")?, cell("epilogue")?) == ("1", "nt", "");
+        let is_timed = is_plain && row.dtype.starts_with("e4m3");
+        return is_timed.then(|| format!("scaled_mm {rounds} {} {m} {n} {k}", row.dtype));
+    }
     Some(format!(
         "{} {rounds} {} {} {} {} {} {}",
         operation(row.family)?,
@@ -357,6 +363,19 @@ mod tests {
         let text = problem(&row("embedding-bag"), 7).unwrap();
         assert_eq!(text, "embedding_bag 7 bf16 zipf 64 8 16 2");
         assert_eq!(problem(&row("permute"), 7), None);
+        let columns = ["m", "n", "k", "batch", "layout", "epilogue"];
+        let product = |dtype: &str, epilogue: &str| Row {
+            dtype: dtype.to_string(),
+            columns: columns
+                .into_iter()
+                .zip(["16", "32", "128", "1", "nt", epilogue].map(str::to_string))
+                .collect(),
+            ..row(gemm::NAME)
+        };
+        let text = problem(&product("e4m3-blocks", ""), 7).unwrap();
+        assert_eq!(text, "scaled_mm 7 e4m3-blocks 16 32 128");
+        assert_eq!(problem(&product("e4m3", "relu"), 7), None);
+        assert_eq!(problem(&product("bf16", ""), 7), None);
         let contraction = Row {
             columns: vec![
                 ("notation", "ij,jk->ik".to_string()),

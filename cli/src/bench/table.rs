@@ -18,7 +18,7 @@ pub fn width<'a>(rows: impl IntoIterator<Item = &'a Row>) -> usize {
 /// The line above the rows.
 pub fn header(width: usize) -> String {
     format!(
-        "{:<20} {:<6} {:<width$} {:>9} {:>9} {:>9} {:>7}  {:>7} {:>6} {:<7} {:>8}",
+        "{:<20} {:<11} {:<width$} {:>9} {:>9} {:>9} {:>7}  {:>7} {:>6} {:<7} {:>8}",
         "family",
         "type",
         "shape",
@@ -41,7 +41,7 @@ pub fn line(result: &RowResult, width: usize) -> String {
         shape,
         ..
     } = &result.row;
-    let name = format!("{family:<20} {dtype:<6} {shape:<width$}");
+    let name = format!("{family:<20} {dtype:<11} {shape:<width$}");
     match &result.outcome {
         Outcome::Measured(measured) => format!("{name} {}", figures(&result.row, measured)),
         Outcome::Wrong { found } => format!("{name} WRONG: {found}"),

@@ -6,7 +6,7 @@ use std::ptr;
 use std::rc::Rc;
 
 use cutlet_device::DeviceData;
-use cutlet_device::fp8::F8E4M3;
+use cutlet_device::fp8::{F8E4M3, F8E5M2};
 use cutlet_host::{Buffer, Stream, View, ViewMut};
 use half::{bf16, f16};
 
@@ -21,6 +21,14 @@ const TRANSPOSE_SECOND: i32 = 4;
 const EPILOGUE: i32 = 7;
 /// `CUBLASLT_MATMUL_DESC_BIAS_POINTER`.
 const BIAS_POINTER: i32 = 8;
+/// `CUBLASLT_MATMUL_DESC_A_SCALE_POINTER`.
+const SCALE_POINTER_FIRST: i32 = 17;
+/// `CUBLASLT_MATMUL_DESC_B_SCALE_POINTER`.
+const SCALE_POINTER_SECOND: i32 = 18;
+/// `CUBLASLT_MATMUL_DESC_A_SCALE_MODE`.
+const SCALE_MODE_FIRST: i32 = 31;
+/// `CUBLASLT_MATMUL_DESC_B_SCALE_MODE`.
+const SCALE_MODE_SECOND: i32 = 32;
 /// `CUBLASLT_MATMUL_DESC_FAST_ACCUM`.
 const FAST_ACCUMULATION: i32 = 25;
 /// `CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT`.
@@ -119,6 +127,10 @@ impl Element for F8E4M3 {
     const CUDA_TYPE: i32 = 28;
 }
 
+impl Element for F8E5M2 {
+    const CUDA_TYPE: i32 = 29;
+}
+
 impl Element for f64 {
     const CUDA_TYPE: i32 = 1;
     const COMPUTE: Compute = Compute::F64;
@@ -141,6 +153,40 @@ pub struct Epilogue<D: DeviceData> {
     pub bias: Option<Rc<Buffer<D>>>,
     /// The function applied last.
     pub activation: Option<Activation>,
+}
+
+/// The scales of an A and a B of 8-bit floats. There must be as many as the mode says.
+#[derive(Clone, Debug)]
+pub struct Scales {
+    /// Which elements have a scale in common.
+    pub mode: ScaleMode,
+    /// A's.
+    pub a: Rc<Buffer<f32>>,
+    /// B's.
+    pub b: Rc<Buffer<f32>>,
+}
+
+/// Which elements of A, and of B, have a scale in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScaleMode {
+    /// All of them.
+    Tensor,
+    /// A row of A, and a column of B.
+    Outer,
+    /// 1×128 elements of A, whose scales for 128 of k are neighbours, and 128×128 of B, whose scales for 128 columns are
+    /// neighbours and begin at multiples of four.
+    Blocks,
+}
+
+impl ScaleMode {
+    /// The `cublasLtMatmulMatrixScale_t` of A, and of B.
+    fn codes(self) -> [i32; 2] {
+        match self {
+            ScaleMode::Tensor => [0; 2],
+            ScaleMode::Outer => [3; 2],
+            ScaleMode::Blocks => [4, 5],
+        }
+    }
 }
 
 /// The activations of cuBLASLt.
@@ -199,8 +245,9 @@ pub struct Matmul<'a, T, D: DeviceData> {
     second: Described<'a>,
     result: Described<'a>,
     heuristics: Vec<Heuristic>,
-    /// Kept because the operation holds its address.
+    /// Kept because the operation holds their addresses.
     _bias: Option<Rc<Buffer<D>>>,
+    _scales: Option<Scales>,
     elements: PhantomData<fn(T) -> D>,
 }
 
@@ -214,24 +261,28 @@ impl Cublas {
         problem: Problem,
         top: usize,
     ) -> Result<Matmul<'_, T, D>, CublasError> {
-        self.matmul_by(problem, T::COMPUTE, Epilogue::default(), top)
+        self.matmul_by(problem, T::COMPUTE, Epilogue::default(), None, top)
     }
 
-    /// [`matmul`](Self::matmul) with a way of computing and an epilogue.
+    /// [`matmul`](Self::matmul) with a way of computing, an epilogue and scales of 8-bit floats.
     ///
     /// # Errors
-    /// As [`matmul`](Self::matmul); [`CublasError::Device`] if the bias is not on the stream's device.
+    /// As [`matmul`](Self::matmul); [`CublasError::Device`] if the bias or the scales are not on the stream's device.
     pub fn matmul_by<T: Element, D: Element>(
         &self,
         problem: Problem,
         compute: Compute,
         epilogue: Epilogue<D>,
+        scales: Option<Scales>,
         top: usize,
     ) -> Result<Matmul<'_, T, D>, CublasError> {
         self.bind()?;
         // `run` checks the buffers.
         let shape = problem.column_major([usize::MAX; 3])?;
         let operation = self.operation(&shape, compute, &epilogue)?;
+        if let Some(scales) = &scales {
+            self.set_scales(&operation, &shape, scales)?;
+        }
         let layout = |cuda_type, stored| layout(self.library, cuda_type, stored, problem.batch);
         let first = layout(T::CUDA_TYPE, shape.first)?;
         let second = layout(T::CUDA_TYPE, shape.second)?;
@@ -248,6 +299,7 @@ impl Cublas {
             result,
             heuristics,
             _bias: epilogue.bias,
+            _scales: scales,
             elements: PhantomData,
         })
     }
@@ -287,6 +339,29 @@ impl Cublas {
             operation.set(library, BIAS_POINTER, &bias.view().address())?;
         }
         Ok(operation)
+    }
+
+    /// Gives an operation the scales of its operands.
+    fn set_scales(
+        &self,
+        operation: &Described<'_>,
+        shape: &ColumnMajor,
+        Scales { mode, a, b }: &Scales,
+    ) -> Result<(), CublasError> {
+        self.expect(&[("A's scales", a.device()), ("B's scales", b.device())])?;
+        let [of_a, of_b] = mode.codes();
+        let [first, second] = match shape.swapped {
+            false => [(of_a, a), (of_b, b)],
+            true => [(of_b, b), (of_a, a)],
+        };
+        for (mode, pointer, (code, scales)) in [
+            (SCALE_MODE_FIRST, SCALE_POINTER_FIRST, first),
+            (SCALE_MODE_SECOND, SCALE_POINTER_SECOND, second),
+        ] {
+            operation.set(self.library, mode, &code)?;
+            operation.set(self.library, pointer, &scales.view().address())?;
+        }
+        Ok(())
     }
 
     fn heuristics(

@@ -2,7 +2,7 @@
 
 use std::iter;
 
-use cutlet_device::fp8::F8E4M3;
+use cutlet_device::fp8::{F8E4M3, F8E5M2};
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
@@ -25,7 +25,7 @@ macro_rules! normal {
         }
     )*};
 }
-normal!(f32, bf16, f16, F8E4M3);
+normal!(f32, bf16, f16, F8E4M3, F8E5M2);
 
 impl Stored for f64 {
     fn random(seed: u64) -> impl Iterator<Item = Self> {

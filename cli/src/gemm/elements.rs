@@ -3,12 +3,13 @@
 use std::fmt;
 
 use clap::{Args, ValueEnum};
-use cutlet_device::fp8::F8E4M3;
+use cutlet_device::fp8::{F8E4M3, F8E5M2};
 use half::{bf16, f16};
 use serde::Serialize;
 
 use super::arithmetic::{Element, Stored};
 use crate::measure::dtype::Dtype;
+use crate::measure::scales::{Scale, Scales, scale, scale_but_blocks};
 
 /// The element types and the precision of a command's products.
 #[derive(Args, Clone, Copy, Debug)]
@@ -31,12 +32,37 @@ pub trait ForElements {
 
     /// Does it for a C of `D`.
     fn run<T: Element<D>, D: Stored>(self) -> Self::Output;
+
+    /// Does it for 8-bit floats, which may have scales.
+    fn run_scaled<T: Element<D>, D: Stored>(self, _: Scale<T, D>) -> Self::Output
+    where
+        Self: Sized,
+    {
+        self.run::<T, D>()
+    }
 }
 
 impl ElementsArgs {
     /// The precision of products.
     pub fn precision(&self) -> cutlet::Precision {
         self.precision.into()
+    }
+
+    /// Refuses scales that these types have not.
+    ///
+    /// # Errors
+    /// If products of these types have no such scales.
+    pub fn expect_scales(&self, scales: Scales) -> Result<(), String> {
+        let found = match (self.dtype, scales) {
+            (_, Scales::None) | (Elements::E4m3, _) => return Ok(()),
+            (Elements::E5m2, Scales::Tensor | Scales::Outer) => return Ok(()),
+            (Elements::E5m2, Scales::Blocks) => "products of e5m2 have those of rows and columns",
+            _ => "products of e4m3 and e5m2 have some",
+        };
+        Err(format!(
+            "scales ({scales}) were asked for of {}, but {found}; leave out --scales, or name others",
+            self.dtype.name()
+        ))
     }
 
     /// Does `work` in these types.
@@ -55,9 +81,12 @@ impl ElementsArgs {
             (Of::F16, OfC::F32) => work.run::<f16, f32>(),
             (Of::F16, OfC::Bf16) => work.run::<f16, bf16>(),
             (Of::F16, OfC::F16) => work.run::<f16, f16>(),
-            (Of::E4m3, OfC::F32) => work.run::<F8E4M3, f32>(),
-            (Of::E4m3, OfC::Bf16) => work.run::<F8E4M3, bf16>(),
-            (Of::E4m3, OfC::F16) => work.run::<F8E4M3, f16>(),
+            (Of::E4m3, OfC::F32) => work.run_scaled::<F8E4M3, f32>(scale),
+            (Of::E4m3, OfC::Bf16) => work.run_scaled::<F8E4M3, bf16>(scale),
+            (Of::E4m3, OfC::F16) => work.run_scaled::<F8E4M3, f16>(scale),
+            (Of::E5m2, OfC::F32) => work.run_scaled::<F8E5M2, f32>(scale_but_blocks),
+            (Of::E5m2, OfC::Bf16) => work.run_scaled::<F8E5M2, bf16>(scale_but_blocks),
+            (Of::E5m2, OfC::F16) => work.run_scaled::<F8E5M2, f16>(scale_but_blocks),
             (Of::F64, OfC::F64) => work.run::<f64, f64>(),
             (Of::I8, OfC::I32) => work.run::<i8, i32>(),
             (of, of_c) => {
@@ -76,7 +105,7 @@ impl ElementsArgs {
         let of_c = self.of_c().dtype().tolerance(k);
         let of_c = match self.dtype {
             // The products of 128 of k are added with about 14 bits.
-            Elements::E4m3 => of_c.max(1e-3),
+            Elements::E4m3 | Elements::E5m2 => of_c.max(1e-3),
             _ => of_c,
         };
         match self.precision {
@@ -146,6 +175,7 @@ enum Elements {
     Bf16,
     F16,
     E4m3,
+    E5m2,
     F64,
     I8,
 }
@@ -157,6 +187,7 @@ impl Elements {
             Elements::Bf16 => "bf16",
             Elements::F16 => "f16",
             Elements::E4m3 => "e4m3",
+            Elements::E5m2 => "e5m2",
             Elements::F64 => "f64",
             Elements::I8 => "i8",
         }
@@ -166,7 +197,7 @@ impl Elements {
     fn of_c(self) -> ElementsOfC {
         match self {
             Elements::F32 => ElementsOfC::F32,
-            Elements::Bf16 | Elements::E4m3 => ElementsOfC::Bf16,
+            Elements::Bf16 | Elements::E4m3 | Elements::E5m2 => ElementsOfC::Bf16,
             Elements::F16 => ElementsOfC::F16,
             Elements::F64 => ElementsOfC::F64,
             Elements::I8 => ElementsOfC::I32,

@@ -55,13 +55,23 @@ fn places(args: &GemmArgs) -> Vec<(usize, usize)> {
 fn compared<T: Element<D>, D: Stored>(
     args: &GemmArgs,
     factors: Factors<T::Factor>,
-    Inputs { a, b, c, bias }: &Inputs<T, D>,
+    Inputs {
+        a,
+        b,
+        c,
+        bias,
+        scales,
+    }: &Inputs<T, D>,
     found: &[D],
     (i, j): (usize, usize),
 ) -> Entry {
     let [m, n, k] = args.extents();
     let terms = (0..k).map(|l| {
-        a[args.a.index([m, k], [i, l])].to_f64() * b[args.b.index([k, n], [l, j])].to_f64()
+        let (a, b) = (
+            a[args.a.index([m, k], [i, l])],
+            b[args.b.index([k, n], [l, j])],
+        );
+        a.to_f64() * b.to_f64() * scales.factor([i, j], l)
     });
     let entry = args.c.index([m, n], [i, j]);
     let activation = Epilogue {

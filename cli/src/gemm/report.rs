@@ -10,6 +10,7 @@ use super::GemmArgs;
 use super::elements::Named;
 use crate::backend::RanOn;
 use crate::deviation::Deviation;
+use crate::measure::scales::Scales;
 use crate::units;
 
 /// The report of a run.
@@ -23,6 +24,8 @@ pub struct Report {
     k: usize,
     /// What is fused; `None` if nothing is.
     epilogue: Option<String>,
+    /// Which elements have a scale in common; `None` if there are no scales.
+    scales: Option<&'static str>,
     microseconds: f64,
     tflops: f64,
     cublas_microseconds: Option<f64>,
@@ -49,6 +52,7 @@ impl Report {
                 none if none.is_none() => None,
                 epilogue => Some(epilogue.to_string()),
             },
+            scales: (args.scales != Scales::None).then(|| args.scales.name()),
             microseconds: time.as_secs_f64() * 1e6,
             tflops: 2.0 * m as f64 * n as f64 * k as f64 / time.as_secs_f64() / 1e12,
             cublas_microseconds: cublas.map(|time| time.as_secs_f64() * 1e6),
@@ -56,14 +60,16 @@ impl Report {
         }
     }
 
-    /// The problem: `bf16 into f32 512 x 512 x 512 bias+gelu`.
+    /// The problem: `e4m3 into bf16 512 x 512 x 512 bias+gelu, scales: outer`.
     fn problem(&self) -> String {
         let Report {
             elements, m, n, k, ..
         } = self;
         let epilogue = self.epilogue.as_ref();
         let epilogue = epilogue.map_or(String::new(), |epilogue| format!(" {epilogue}"));
-        format!("{elements} {m} x {n} x {k}{epilogue}")
+        let scales = self.scales;
+        let scales = scales.map_or(String::new(), |scales| format!(", scales: {scales}"));
+        format!("{elements} {m} x {n} x {k}{epilogue}{scales}")
     }
 }
 

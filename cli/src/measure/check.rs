@@ -2,7 +2,7 @@
 
 use cutlet::{Stream, View};
 use cutlet_device::DeviceData;
-use cutlet_device::fp8::F8E4M3;
+use cutlet_device::fp8::{F8E4M3, F8E5M2};
 use cutlet_host::PinnedBuffer;
 use half::{bf16, f16};
 use rayon::prelude::*;
@@ -176,6 +176,18 @@ impl Nearest for F8E4M3 {
     fn nearest(value: f64) -> F8E4M3 {
         // Its largest number is 448.
         F8E4M3::from_f32(value.abs().min(448.0).copysign(value) as f32)
+    }
+}
+
+impl Number for F8E5M2 {
+    fn to_f64(self) -> f64 {
+        f64::from(self.to_f32())
+    }
+}
+
+impl Nearest for F8E5M2 {
+    fn nearest(value: f64) -> F8E5M2 {
+        F8E5M2::from_f32(value as f32)
     }
 }
 

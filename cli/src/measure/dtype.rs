@@ -4,6 +4,8 @@ use clap::ValueEnum;
 use cutlet::Activation;
 use serde::{Deserialize, Serialize};
 
+use super::scales::Scales;
+
 /// Types of a GEMM's operands and result, and the precision of its products. Accumulation is in f32 unless a type says
 /// otherwise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, Serialize, Deserialize)]
@@ -26,6 +28,12 @@ pub enum Dtype {
     /// The same, accumulated with the bits that the tensor cores keep.
     #[serde(rename = "e4m3-fast")]
     E4m3Fast,
+    /// fp8 (e4m3) in, bf16 out, with a scale for each row of A and for each column of B.
+    #[serde(rename = "e4m3-outer")]
+    E4m3Outer,
+    /// fp8 (e4m3) in, bf16 out, with a scale for 1×128 elements of A, and for 128×128 of B.
+    #[serde(rename = "e4m3-blocks")]
+    E4m3Blocks,
     /// f64 throughout.
     F64,
     /// i8 in, i32 out, accumulated in i32.
@@ -43,6 +51,8 @@ impl Dtype {
             Dtype::Bf16 => "bf16",
             Dtype::E4m3 => "e4m3",
             Dtype::E4m3Fast => "e4m3-fast",
+            Dtype::E4m3Outer => "e4m3-outer",
+            Dtype::E4m3Blocks => "e4m3-blocks",
             Dtype::F64 => "f64",
             Dtype::I8 => "i8",
         }
@@ -51,6 +61,15 @@ impl Dtype {
     /// Whether this activation is computed in the type of the accumulators.
     pub fn has(self, activation: Activation) -> bool {
         !matches!(self, Dtype::F64 | Dtype::I8) || activation == Activation::Relu
+    }
+
+    /// The scales of A and B.
+    pub fn scales(self) -> Scales {
+        match self {
+            Dtype::E4m3Outer => Scales::Outer,
+            Dtype::E4m3Blocks => Scales::Blocks,
+            _ => Scales::None,
+        }
     }
 
     /// The largest ‖C − C₆₄‖ / ‖C₆₄‖ of a right kernel, for sums of `k` products of N(0, 1).
@@ -70,7 +89,7 @@ impl Dtype {
             Dtype::F16 => 1e-3,
             Dtype::Bf16 => 4e-3,
             // C is of bf16.
-            Dtype::E4m3 => 4e-3,
+            Dtype::E4m3 | Dtype::E4m3Outer | Dtype::E4m3Blocks => 4e-3,
             // The tensor cores accumulate fp8 products with about 14 bits.
             Dtype::E4m3Fast => 1e-2,
         };

@@ -44,6 +44,21 @@ impl Samples {
         seed: u64,
         entry: impl Fn(f64, [usize; 2]) -> f64 + Sync,
     ) -> Result<Samples> {
+        Self::scaled(stream, a, b, seed, |_, _| 1.0, entry)
+    }
+
+    /// The same, where `factor` scales the products of a row and a column at each place along them.
+    ///
+    /// # Errors
+    /// If the device fails.
+    pub fn scaled<T: Number>(
+        stream: &Stream,
+        a: Vectors<'_, T>,
+        b: Vectors<'_, T>,
+        seed: u64,
+        factor: impl Fn([usize; 2], usize) -> f64 + Sync,
+        entry: impl Fn(f64, [usize; 2]) -> f64 + Sync,
+    ) -> Result<Samples> {
         let (row_count, column_count) = counts(a.count, b.count);
         let mut random = fastrand::Rng::with_seed(seed);
         let (rows, columns) = (
@@ -55,9 +70,12 @@ impl Samples {
             .into_par_iter()
             .map(|at| {
                 let (i, j) = (at / columns.len(), at % columns.len());
-                let products = a[i].iter().zip(&b[j]);
-                let product = products.map(|(a, b)| a.to_f64() * b.to_f64()).sum();
-                entry(product, [rows[i], columns[j]])
+                let at = [rows[i], columns[j]];
+                let products = a[i].iter().zip(&b[j]).enumerate();
+                let product = products
+                    .map(|(l, (a, b))| a.to_f64() * b.to_f64() * factor(at, l))
+                    .sum();
+                entry(product, at)
             })
             .collect();
         Ok(Samples {

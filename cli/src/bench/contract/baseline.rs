@@ -42,7 +42,7 @@ impl<'a, T: Types> Baseline<'a, T> {
             ));
         };
         let (product, algorithms) = (packed(matrices), CHOICE.algorithms);
-        match cublas.matmul_by(product, T::COMPUTE, Epilogue::default(), algorithms) {
+        match cublas.matmul_by(product, T::COMPUTE, Epilogue::default(), None, algorithms) {
             Ok(matmul) => Ok(Ok(Baseline::CublasLt(Box::new(matmul)))),
             Err(error) => Ok(Err(error.absence()?)),
         }

@@ -13,6 +13,7 @@ use crate::measure::check::{Nearest, Number};
 use crate::measure::epilogue::Epilogue;
 use crate::measure::error::Result;
 use crate::measure::protocol::CHOICE;
+use crate::measure::scales::{DeviceScales, HostScales};
 use crate::measure::setting::Setting;
 
 /// The baseline of a GEMM.
@@ -36,11 +37,13 @@ impl<'a, T: Types> Baseline<'a, T> {
     pub fn new(
         problem: &Problem,
         bias: &Rc<Buffer<T::Out>>,
+        scales: &DeviceScales,
         setting: &'a Setting,
     ) -> Result<Result<Self, String>> {
         if !setting.on_gpu() {
             let bias = setting.stream.download(&**bias)?;
-            return Ok(Ok(Baseline::Plain(Plain::new(problem, bias))));
+            let scales = scales.host.clone();
+            return Ok(Ok(Baseline::Plain(Plain::new(problem, bias, scales))));
         }
         let cublas = match &setting.cublas {
             Ok(cublas) => cublas,
@@ -51,8 +54,8 @@ impl<'a, T: Types> Baseline<'a, T> {
         }
         let matmul = |compute| {
             let epilogue = problem.epilogue.for_cublas(bias).unwrap_or_default();
-            let matmul =
-                cublas.matmul_by(for_cublas(problem), compute, epilogue, CHOICE.algorithms);
+            let (problem, scales) = (for_cublas(problem), scales.for_cublas());
+            let matmul = cublas.matmul_by(problem, compute, epilogue, scales, CHOICE.algorithms);
             matmul.map(Box::new)
         };
         let same = match matmul(T::COMPUTE) {
@@ -153,10 +156,11 @@ pub struct Plain<O> {
     b: Order,
     epilogue: Epilogue,
     bias: Vec<O>,
+    scales: HostScales,
 }
 
 impl<O: Nearest> Plain<O> {
-    fn new(problem: &Problem, bias: Vec<O>) -> Self {
+    fn new(problem: &Problem, bias: Vec<O>, scales: HostScales) -> Self {
         let order = |transposed| match transposed {
             false => Order::RowMajor,
             true => Order::ColMajor,
@@ -170,6 +174,7 @@ impl<O: Nearest> Plain<O> {
             b: order(problem.layout.b_transposed()),
             epilogue: problem.epilogue,
             bias,
+            scales,
         }
     }
 
@@ -184,7 +189,7 @@ impl<O: Nearest> Plain<O> {
             let (a, b) = (&a[nth * m * k..], &b[nth * k * n..]);
             let products = (0..k).map(|l| {
                 let (a, b) = (a[at(self.a, m, k, i, l)], b[at(self.b, k, n, l, j)]);
-                a.to_f64() * b.to_f64()
+                a.to_f64() * b.to_f64() * self.scales.factor([i, j], l)
             });
             O::nearest(self.epilogue.apply(products.sum(), self.bias[j].to_f64()))
         };

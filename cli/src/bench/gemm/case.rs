@@ -16,6 +16,7 @@ use crate::measure::check::{self, Check, Number, whole};
 use crate::measure::error::Result;
 use crate::measure::random::{random, scaled};
 use crate::measure::samples::Samples;
+use crate::measure::scales::{DeviceScales, HostScales, Scales};
 use crate::measure::setting::Setting;
 
 /// Operands begin at multiples of this many elements.
@@ -42,6 +43,8 @@ struct GemmCase<'a, T: Types> {
     c: Buffer<T::Out>,
     /// A number for each column. All sets share it.
     bias: Rc<Buffer<T::Out>>,
+    /// The scales of A and B. All sets share them.
+    scales: DeviceScales,
     /// Memory for another C.
     other: Buffer<T::Out>,
     /// The samples of set 0, once they were asked for.
@@ -67,18 +70,26 @@ pub fn set_up<'a, T: Types>(problem: &Problem, setting: &'a Setting) -> Result<S
             )));
         }
     }
+    if T::DTYPE.scales() != Scales::None && !problem.may_have_scales() {
+        return Ok(SetUp::Skipped(
+            "with scales, single products of K-major operands are measured".to_string(),
+        ));
+    }
     if !setting.on_gpu() {
         // The plain loops have their own operands and results.
         host_memory::expect(2 * set_bytes::<T>(strides(problem)))?;
     }
     let bias = bias::<T>(problem, setting)?;
-    Ok(match Baseline::<T>::new(problem, &bias, setting)? {
-        Ok(baseline) => {
-            let case = GemmCase::new(problem, setting, kernel, bias, baseline)?;
-            SetUp::Ready(Box::new(case))
-        }
-        Err(why) => SetUp::Skipped(format!("there is no baseline: {why}")),
-    })
+    let scales = scales(problem, setting)?;
+    Ok(
+        match Baseline::<T>::new(problem, &bias, &scales, setting)? {
+            Ok(baseline) => {
+                let case = GemmCase::new(problem, setting, kernel, (bias, scales), baseline)?;
+                SetUp::Ready(Box::new(case))
+            }
+            Err(why) => SetUp::Skipped(format!("there is no baseline: {why}")),
+        },
+    )
 }
 
 /// Elements from one set to the next, of A, B and C.
@@ -101,12 +112,18 @@ fn bias<T: Types>(problem: &Problem, setting: &Setting) -> Result<Rc<Buffer<T::O
     Ok(Rc::new(bias))
 }
 
+/// The scales of A and B.
+fn scales(problem: &Problem, setting: &Setting) -> Result<DeviceScales> {
+    let scales = HostScales::random(problem.places(), setting.seed.wrapping_add(3));
+    Ok(scales.upload(&setting.stream)?)
+}
+
 impl<'a, T: Types> GemmCase<'a, T> {
     fn new(
         problem: &Problem,
         setting: &'a Setting,
         kernel: Option<Kernel<T>>,
-        bias: Rc<Buffer<T::Out>>,
+        (bias, scales): (Rc<Buffer<T::Out>>, DeviceScales),
         baseline: Baseline<'a, T>,
     ) -> Result<Self> {
         let ours = kernel.map(|_| Contestant {
@@ -151,6 +168,7 @@ impl<'a, T: Types> GemmCase<'a, T> {
             b: random(stream, sets * strides[1], setting.seed.wrapping_add(1))?,
             c: stream.filled(sets * strides[2], POISON)?,
             bias,
+            scales,
             other: stream.filled(strides[2], POISON)?,
             samples: None,
         })
@@ -202,7 +220,8 @@ impl<T: Types> GemmCase<'_, T> {
         let [a, b, _] = self.problem.lengths();
         let (a, b) = (self.a.slice(a - m * k..a)?, self.b.slice(b - k * n..b)?);
         let (stream, seed) = (&self.setting.stream, self.setting.seed);
-        let samples = self.problem.samples(stream, a, b, self.bias.view(), seed)?;
+        let (bias, scales) = (self.bias.view(), &self.scales.host);
+        let samples = self.problem.samples(stream, a, b, bias, scales, seed)?;
         Ok(self.samples.insert(Rc::new(samples)).clone())
     }
 
@@ -279,6 +298,7 @@ impl<T: Types> Case for GemmCase<'_, T> {
                     c: TensorMut::new(c, packed([m, n], batch, Order::RowMajor))?,
                     epilogue,
                     bias: &self.bias,
+                    scales: &self.scales,
                     instance: contestant.checked_sub(1).map(|nth| self.instances[nth]),
                 };
                 Ok(kernel(product, stream)?)
@@ -349,7 +369,7 @@ impl<T: Types> Case for GemmCase<'_, T> {
 mod tests {
     use super::*;
     use crate::bench::gemm::Layout;
-    use crate::bench::gemm::types::{Bf16, F32};
+    use crate::bench::gemm::types::{Bf16, E4m3Blocks, F32};
     use crate::measure::dtype::Dtype;
     use crate::measure::epilogue::Epilogue;
     use cutlet::{Activation, Device, MAX_EXTENT};
@@ -377,9 +397,11 @@ mod tests {
     fn verdict_of<T: Types>(problem: &Problem, kernel: Kernel<T>) -> Option<String> {
         let setting = Setting::new(&Device::cpu(), 1).unwrap();
         let bias = bias::<T>(problem, &setting).unwrap();
-        let baseline = Baseline::<T>::new(problem, &bias, &setting);
+        let scales = scales(problem, &setting).unwrap();
+        let baseline = Baseline::<T>::new(problem, &bias, &scales, &setting);
         let baseline = baseline.unwrap().unwrap();
-        let mut case = GemmCase::new(problem, &setting, Some(kernel), bias, baseline).unwrap();
+        let own = (bias, scales);
+        let mut case = GemmCase::new(problem, &setting, Some(kernel), own, baseline).unwrap();
         let check = case.check(1).unwrap();
         assert_eq!(case.fault(0).unwrap().is_some(), check.wrong.is_some());
         assert_eq!(case.fault(1).unwrap(), None);
@@ -417,6 +439,21 @@ mod tests {
             ..problem(20, 30, 40)
         };
         assert_eq!(verdict_of::<F32>(&batch, right), None);
+    }
+
+    #[test]
+    fn scales_that_are_left_out_are_found() {
+        for dtype in [Dtype::E4m3Outer, Dtype::E4m3Blocks] {
+            let scaled = Problem {
+                dtype,
+                ..problem(20, 136, 300)
+            };
+            let without: Kernel<E4m3Blocks> = |product, stream| product.gemm().run(stream);
+            let with = E4m3Blocks::KERNEL.unwrap();
+            assert_eq!(verdict_of::<E4m3Blocks>(&scaled, with), None, "{dtype}");
+            let wrong = verdict_of::<E4m3Blocks>(&scaled, without).unwrap();
+            assert!(wrong.contains("relative distance"), "{wrong}");
+        }
     }
 
     #[test]

@@ -60,7 +60,9 @@ pub fn types(dtype: Dtype) -> (ElementType, ElementType, Precision) {
         Dtype::Bf16 => same(ElementType::Bf16),
         Dtype::F64 => same(ElementType::F64),
         Dtype::I8 => (ElementType::I8, ElementType::I32, Precision::Exact),
-        Dtype::E4m3 => (ElementType::E4m3, ElementType::Bf16, Precision::Exact),
+        Dtype::E4m3 | Dtype::E4m3Outer | Dtype::E4m3Blocks => {
+            (ElementType::E4m3, ElementType::Bf16, Precision::Exact)
+        }
         Dtype::E4m3Fast => (
             ElementType::E4m3,
             ElementType::Bf16,

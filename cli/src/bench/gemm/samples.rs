@@ -6,9 +6,10 @@ use super::Problem;
 use crate::measure::check::Number;
 use crate::measure::error::Result;
 use crate::measure::samples::{Samples, Vectors};
+use crate::measure::scales::HostScales;
 
 impl Problem {
-    /// Samples of the product of packed `a` and `b` with the problem's epilogue.
+    /// Samples of the product of packed `a` and `b` with these scales and the problem's epilogue.
     ///
     /// # Errors
     /// If the device fails.
@@ -18,6 +19,7 @@ impl Problem {
         a: View<'_, T>,
         b: View<'_, T>,
         bias: View<'_, D>,
+        scales: &HostScales,
         seed: u64,
     ) -> Result<Samples> {
         let Problem {
@@ -36,11 +38,12 @@ impl Problem {
             ld: if contiguous { k } else { count },
         };
         let bias = stream.download(bias)?;
-        Samples::new(
+        Samples::scaled(
             stream,
             packed(a, m, !layout.a_transposed()),
             packed(b, n, layout.b_transposed()),
             seed,
+            |at, l| scales.factor(at, l),
             |product, [_, column]| epilogue.apply(product, bias[column].to_f64()),
         )
     }

@@ -11,6 +11,7 @@ use crate::measure::check::Nearest;
 use crate::measure::dtype::Dtype;
 use crate::measure::epilogue::Epilogue;
 use crate::measure::random::Fill;
+use crate::measure::scales::{DeviceScales, scale};
 
 /// Element types of a GEMM. New types are one implementation of this trait.
 pub trait Types: 'static {
@@ -42,6 +43,8 @@ pub struct Product<'a, T: Types + ?Sized> {
     pub epilogue: Epilogue,
     /// A number for each column of C. It is added if the epilogue has a bias.
     pub bias: &'a Buffer<T::Out>,
+    /// The scales of A and B, if the types have some.
+    pub scales: &'a DeviceScales,
     /// The kernel instance, instead of the one that is estimated to be the fastest.
     pub instance: Option<&'a str>,
 }
@@ -189,6 +192,35 @@ impl Types for E4m3Fast {
         |asked| instances::<F8E4M3, bf16>(asked, Precision::FastAccumulation);
 }
 
+/// [`Types::KERNEL`] of e4m3 with scales.
+fn multiply_scaled<T: Types<In = F8E4M3, Out = bf16>>(
+    product: Product<'_, T>,
+    stream: &Stream,
+) -> cutlet::Result<()> {
+    let scales = product.scales;
+    scale(product.gemm(), scales)?.run(stream)
+}
+
+/// fp8 (e4m3) with scales of rows and columns in, bf16 out, accumulated in f32.
+pub struct E4m3Outer;
+impl Types for E4m3Outer {
+    type In = F8E4M3;
+    type Out = bf16;
+    const DTYPE: Dtype = Dtype::E4m3Outer;
+    const COMPUTE: Compute = Compute::F32;
+    const KERNEL: Option<Kernel<Self>> = Some(multiply_scaled);
+}
+
+/// fp8 (e4m3) with scales of blocks in, bf16 out, accumulated in f32.
+pub struct E4m3Blocks;
+impl Types for E4m3Blocks {
+    type In = F8E4M3;
+    type Out = bf16;
+    const DTYPE: Dtype = Dtype::E4m3Blocks;
+    const COMPUTE: Compute = Compute::F32;
+    const KERNEL: Option<Kernel<Self>> = Some(multiply_scaled);
+}
+
 /// f64 throughout.
 pub struct F64;
 impl Types for F64 {
@@ -217,7 +249,7 @@ pub fn element_bytes(dtype: Dtype) -> (usize, usize) {
         Dtype::F64 => (8, 8),
         Dtype::F32 | Dtype::Tf32 | Dtype::Tf32x3 => (4, 4),
         Dtype::F16 | Dtype::Bf16 => (2, 2),
-        Dtype::E4m3 | Dtype::E4m3Fast => (1, 2),
+        Dtype::E4m3 | Dtype::E4m3Fast | Dtype::E4m3Outer | Dtype::E4m3Blocks => (1, 2),
         Dtype::I8 => (1, 4),
     }
 }
