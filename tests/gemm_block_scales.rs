@@ -11,11 +11,13 @@ use cutlet::{
 };
 
 /// The kernels.
-const KERNELS: [&str; 8] = [
+const KERNELS: [&str; 10] = [
     "e4m3_256x128x128_2x1_coop_blocks",
     "e4m3_128x128x128_2x1_coop_blocks",
     "e4m3_64x128x128_1x1_ws_blocks",
     "e4m3_64x64x128_1x1_ws_blocks",
+    "e4m3_128x128x128_1x1_coop_kkm_blocks",
+    "e4m3_128x128x128_4x1_coop_kkm_blocks",
     "e4m3_128x64x128_1x1_coop_kkm_blocks",
     "e4m3_128x64x128_2x2_coop_kkm_blocks",
     "e4m3_64x32x128_1x1_ws_kkm_blocks",
@@ -160,9 +162,15 @@ fn every_decomposition_scales_its_products() {
             }
         }
     }
-    let name = "e4m3_64x128x128_1x1_ws_blocks/split_k_serial";
-    for extents in [[20, 56, 1280], [63, 121, 650]] {
-        check::<bf16>(&stream, Case { extents, ..PLAIN }, Some(name));
+    let of_rows = [
+        "e4m3_64x128x128_1x1_ws_blocks/split_k_serial",
+        "e4m3_64x64x128_1x1_ws_blocks/split_k_serial",
+        "e4m3_64x64x128_1x1_ws_blocks/stream_k_one_tile",
+    ];
+    for name in of_rows.into_iter().filter(|it| has(&stream, it)) {
+        for extents in [[20, 56, 1280], [63, 61, 650]] {
+            check::<bf16>(&stream, Case { extents, ..PLAIN }, Some(name));
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use cutlet::{
 };
 
 /// The kernels that multiply by the scales themselves.
-const KERNELS: [&str; 10] = [
+const KERNELS: [&str; 12] = [
     "e4m3_256x128x128_2x1_coop_outer",
     "e4m3_128x128x128_2x1_coop_outer",
     "e4m3_64x128x128_1x1_ws_outer",
@@ -22,6 +22,8 @@ const KERNELS: [&str; 10] = [
     "e4m3_64x32x128_2x4_ws_kkm_outer",
     "e4m3_128x64x128_1x1_coop_kkm_outer",
     "e4m3_128x64x128_2x2_coop_kkm_outer",
+    "e4m3_128x128x128_1x1_coop_kkm_outer",
+    "e4m3_128x128x128_4x1_coop_kkm_outer",
 ];
 /// Those that have a body for the CPU.
 const ON_THE_CPU: [usize; 5] = [0, 2, 4, 6, 7];

@@ -42,6 +42,8 @@ pub struct CostInput {
     pub device: DeviceSpeed,
     /// Cache lines that 128 bytes of a row of A, and of B, lie in: 1, or 2 if rows do not start at cache lines.
     pub lines: [usize; 2],
+    /// Whether each k-tile's products have scales.
+    pub scales_k_tiles: bool,
     /// Whether a second kernel must make C, even without splits.
     pub needs_second_kernel: bool,
     /// Whether blocks may run the fixup.
@@ -72,6 +74,7 @@ impl CostInput {
             c_is_partial_output: false,
             device,
             lines: [lines; 2],
+            scales_k_tiles: false,
             needs_second_kernel: false,
             allows_fixup: true,
             allows_streams: true,
@@ -201,6 +204,13 @@ const OUTSIDE: f64 = 6.03;
 const FIRST_K_TILE: f64 = 1500.0;
 /// Clocks from one k-tile to the next.
 const K_TILE: f64 = 79.78;
+/// Clocks from a consumer's products to the next ones, if it adds them to sums, besides its additions.
+const PROMOTE: f64 = 145.0;
+/// Clocks that a k-tile's scales take besides.
+const SCALE_K_TILE: f64 = 118.0;
+/// Memory time for each byte of A that is read again, if C is column-major and sums are promoted: A is then the weights,
+/// which different columns of tiles read at different times.
+const CACHED_WEIGHTS: f64 = 0.4;
 /// Extra clocks of a k-tile in a cluster that claims no slot: its blocks wait for each other.
 const WITHOUT_SLOT: f64 = 9.819;
 /// Clocks from a tile's last k-tile to the next tile's first, however small the tile is.
@@ -364,6 +374,10 @@ impl Tiled {
         let [cluster_rows, cluster_columns] = instance.cluster.map(f64::from);
         let row = real(input.bytes_ab * instance.tile_k as usize);
         let [row_a, row_b] = input.lines.map(|lines| row * longer(lines, SECOND_LINE));
+        let multiply = match instance.promotes {
+            false => products,
+            true => products.max(with_promotion(instance, &input, products)),
+        };
         let rows = m.min(real(input.m));
         let read = [rows / cluster_columns * row_a, n / cluster_rows * row_b];
         let load = (read[0] + read[1]) / CACHE_RATE + OUTSIDE * outside(instance, &input);
@@ -373,7 +387,7 @@ impl Tiled {
             input,
             clusters: rows_of_clusters * columns_of_clusters,
             read,
-            work: load.max(products),
+            work: load.max(multiply),
         }
     }
 
@@ -466,6 +480,20 @@ impl Tiled {
     fn epilogue(&self) -> f64 {
         EPILOGUE + EPILOGUE_OF_ACCUMULATORS * self.accumulators()
     }
+}
+
+/// Clocks of a k-tile whose products are added to sums. Consumers of one tile take turns: one adds while the tensor cores
+/// multiply for the other one.
+fn with_promotion(instance: &KernelTraits, input: &CostInput, products: f64) -> f64 {
+    let [m, n] = instance.tile.map(f64::from);
+    let consumers = f64::from(instance.consumers_at_a_tile());
+    // A warp adds 32 numbers in a clock, and each scheduler has one warp of each consumer.
+    let additions = m * n / 128.0 / consumers;
+    let scales = match input.scales_k_tiles {
+        false => 0.0,
+        true => SCALE_K_TILE,
+    };
+    products / consumers + additions + PROMOTE + scales
 }
 
 /// Rows out of bounds that a block loads of A and B in a k-tile. The blocks of a cluster each load a part of a shared
@@ -610,8 +638,12 @@ impl<'a> Launch<'a> {
         } = self.tiled;
         let blocks = real(self.blocks());
         let all = real(self.shares * instance.blocks_of_cluster() as usize);
-        let [_, read_b] = self.tiled.read;
-        let bytes = input.bytes() + CACHED * read_b * self.k_tiles * all;
+        let [read_a, read_b] = self.tiled.read;
+        let mut bytes = input.bytes() + CACHED * read_b * self.k_tiles * all;
+        if instance.promotes && instance.transposed {
+            let once = real(input.bytes_ab * input.m * input.k);
+            bytes += CACHED_WEIGHTS * (read_a * self.k_tiles * all - once).max(0.0);
+        }
         let longer_if = |active: f64| {
             let idle = 1.0 - active / f64::from(input.device.multiprocessors);
             FEW * idle * idle

@@ -86,10 +86,12 @@ instances! {
     e4m3_128x128x128_2x1_coop_blocks = OfRows<0>, K, 128, 128, Stages<5>, Cluster<2, 1>: [[2, 1]], Cooperative<2>;
     e4m3_64x128x128_1x1_ws_blocks = OfRows<0>, K, 64, 128, Stages<8>, Cluster<1, 1>: [[1, 1]], Cooperative<1>, cpu_both;
     e4m3_64x64x128_1x1_ws_blocks = OfRows<0>, K, 64, 64, Stages<12>, Cluster<1, 1>: [[1, 1]], Cooperative<1>;
+    e4m3_128x128x128_coop_kkm_blocks = OfColumns, M, 128, 128, Stages<5>,
+        DynamicCluster: [[1, 1], [2, 1], [1, 2], [2, 2], [4, 1]], Cooperative<2>;
     e4m3_128x64x128_coop_kkm_blocks = OfColumns, M, 128, 64, Stages<7>,
-        DynamicCluster: [[1, 1], [2, 1], [1, 2], [2, 2]], Cooperative<2>;
+        DynamicCluster: [[1, 1], [2, 1], [1, 2], [2, 2], [4, 1]], Cooperative<2>;
     e4m3_64x32x128_ws_kkm_blocks = OfColumns, M, 64, 32, Stages<16>,
-        DynamicCluster: [[1, 1], [2, 1], [1, 2], [2, 2]], Cooperative<1>, cpu_both;
+        DynamicCluster: [[1, 1], [2, 1], [1, 2], [2, 2], [4, 1]], Cooperative<1>, cpu_both;
 }
 
 instances! {

@@ -93,6 +93,7 @@ impl<const BEFORE: usize> Scaling for BlockScales<BEFORE> {
     type Operands<'a> = BlockScaleOperands<'a>;
     type Ring<S: StageCount, T: TileShape> = VectorRing<f32, RowsOf<T, BEFORE>, S>;
     type Mainloop<C: Config<Scaling = Self>> = PromotingMainloop<C, ScaleFactors<C, BEFORE>>;
+    const IS_PROMOTED: bool = true;
 
     #[inline(always)]
     fn bytes<T: TileShape>() -> u32 {

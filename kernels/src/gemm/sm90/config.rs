@@ -358,7 +358,8 @@ pub const fn runs_fixup<C: Config, Epi: Epilogue>() -> bool {
 }
 
 /// Whether a kernel with this epilogue can stream tiles. Where it does not, that costs up to 1.7 % with 128 columns,
-/// and nothing that shows with fewer.
+/// and nothing that shows with fewer. Promoted sums of a column-major C are those of few rows, which memory bounds.
 pub const fn streams_tiles<C: Config, Epi: Epilogue>() -> bool {
-    C::Tile::N < 128 && runs_fixup::<C, Epi>()
+    let is_for_few_rows = C::Scaling::IS_PROMOTED && !C::MajorC::IS_K_MAJOR;
+    (C::Tile::N < 128 || is_for_few_rows) && runs_fixup::<C, Epi>()
 }

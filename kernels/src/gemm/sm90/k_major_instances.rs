@@ -61,6 +61,7 @@ instances_of! {
 instances_of! {
     /// Kernels for e4m3 with scales of rows and columns, whose sums are promoted, that compute `Cᵀ = Bᵀ·Aᵀ`.
     E4M3_TRANSPOSED_OUTER of e4m3 to bf16: PromotedInOut<F8E4M3, bf16>, UnpairedOuterScales, k 128, compiled if true, also []:
+        e4m3_128x128x128_coop_kkm_outer = [K, K, M] 128, 128, Stages<5>, DynamicCluster: ANY, Cooperative<2>;
         e4m3_128x64x128_coop_kkm_outer = [K, K, M] 128, 64, Stages<7>, DynamicCluster: ANY, Cooperative<2>;
         e4m3_64x32x128_ws_kkm_outer = [K, K, M] 64, 32, Stages<16>, DynamicCluster: ANY, Cooperative<1>, cpu_both;
 }

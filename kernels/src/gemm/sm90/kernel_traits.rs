@@ -23,6 +23,8 @@ pub struct KernelTraits {
     pub bytes_in: u32,
     /// Products of the tensor cores for each product of two elements.
     pub products: u32,
+    /// Whether consumers add each k-tile's products to sums.
+    pub promotes: bool,
     /// Whether A and B are K-major.
     pub k_major: [bool; 2],
     /// Rows and columns of a block's tile of C.
@@ -81,6 +83,7 @@ impl KernelTraits {
             name,
             bytes_in: size_of::<C::In>() as u32,
             products: C::Scaling::PRODUCTS,
+            promotes: C::Scaling::IS_PROMOTED,
             k_major: [C::MajorA::IS_K_MAJOR, C::MajorB::IS_K_MAJOR],
             tile: [C::Tile::M as u32, C::Tile::N as u32],
             tile_k: C::Tile::K as u32,

@@ -78,6 +78,7 @@ impl Scaling for Promoted {
     type Operands<'a> = ();
     type Ring<S: StageCount, T: TileShape> = NoRing;
     type Mainloop<C: Config<Scaling = Self>> = PromotingMainloop<C, One>;
+    const IS_PROMOTED: bool = true;
 
     #[inline(always)]
     fn bytes<T: TileShape>() -> u32 {

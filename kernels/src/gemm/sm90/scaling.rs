@@ -27,6 +27,8 @@ pub trait Scaling: Copy + 'static {
     type Ring<S: StageCount, T: TileShape>: SharedStorage + Copy;
     /// Products of the tensor cores for each product of two elements.
     const PRODUCTS: u32 = 1;
+    /// Whether consumers add each k-tile's products to sums. A consumer's tensor cores wait meanwhile.
+    const IS_PROMOTED: bool = false;
     /// Whether threads read A and B in shared memory. TMA then neither rounds f32 to tf32, nor leaves out rows beyond
     /// A's last one.
     const THREADS_READ_OPERANDS: bool = false;

@@ -41,6 +41,7 @@ impl Scaling for TransposedBlockScales {
     type Operands<'a> = BlockScaleOperands<'a>;
     type Ring<S: StageCount, T: TileShape> = VectorRing<f32, ColumnsOf<T>, S>;
     type Mainloop<C: Config<Scaling = Self>> = PromotingMainloop<C, ColumnFactors<C>>;
+    const IS_PROMOTED: bool = true;
 
     #[inline(always)]
     fn bytes<T: TileShape>() -> u32 {
@@ -79,7 +80,7 @@ impl Scaling for TransposedBlockScales {
             );
             assert!(
                 C::Tile::N <= 8 * MOST_GROUPS,
-                "a thread has registers for the scales of 64 columns"
+                "a thread has registers for the scales of 128 columns"
             );
         }
         let products = WgmmaMainloop::new(rings, pipeline.consumer(), consumer, thread);
@@ -99,7 +100,7 @@ type GroupScales = L!((8, 1):(1, 0));
 /// Which of them a thread reads. The lanes of all rows read the same.
 type OfPair = Tv<L!((4, 8, 4):(2@0, 0@0, 0@0)), L!(2:1@0), 2>;
 /// Groups of the widest tile.
-const MOST_GROUPS: usize = 8;
+const MOST_GROUPS: usize = 16;
 
 impl<C: Config<Scaling = TransposedBlockScales>> Factors<C> for ColumnFactors<C> {
     /// A's scale of the tile's rows.

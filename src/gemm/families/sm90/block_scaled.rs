@@ -249,6 +249,7 @@ impl BlockScaled {
             .filter(|it| overwrites || !it.traits.overwrites_only);
         let input = CostInput {
             allows_second_kernel: false,
+            scales_k_tiles: true,
             ..input
         };
         let traits: Vec<_> = kernels.map(|it| &it.traits).collect();

@@ -44,7 +44,7 @@ const PROMOTION: f64 = 1.15;
 const K_MAJOR: [Order; 2] = [Order::RowMajor, Order::ColMajor];
 
 macro_rules! e4m3 {
-    ($($c:ty: $plan:ident, $with_blocks:ident, $with_outer:expr;)+) => {$(
+    ($($c:ty: $plan:ident, $promoted:expr, $with_blocks:ident, $with_outer:expr;)+) => {$(
         impl Family<F8E4M3, $c> for E4m3 {
             fn name(&self) -> &'static str {
                 NAME
@@ -70,7 +70,7 @@ macro_rules! e4m3 {
                     Scales::Outer(_) => $with_outer(stream, problem, named),
                     Scales::None => with_fast(
                         problem.precision,
-                        $plan(E4M3, stream, problem, named)?,
+                        $promoted(stream, problem, named)?,
                         || $plan(E4M3_FAST, stream, problem, named),
                     ),
                 }
@@ -79,9 +79,30 @@ macro_rules! e4m3 {
     )+};
 }
 e4m3! {
-    bf16: to_own_type, to_bf16, outer_to_bf16;
-    f16: to_other_type, to_any_type, |_, _, _| Ok(None);
-    f32: to_f32, to_f32, |_, _, _| Ok(None);
+    bf16: to_own_type, promoted_to_bf16, to_bf16, outer_to_bf16;
+    f16: to_other_type, |stream, problem, named| to_other_type(E4M3, stream, problem, named), to_any_type,
+        |_, _, _| Ok(None);
+    f32: to_f32, |stream, problem, named| to_f32(E4M3, stream, problem, named), to_f32, |_, _, _| Ok(None);
+}
+
+/// Plans a C of bf16 without scales. The kernels for scales that compute Cᵀ multiply by alpha alone, and have a tile that
+/// others lack.
+fn promoted_to_bf16(
+    stream: &Stream,
+    problem: &Problem<'_, F8E4M3, bf16>,
+    named: Named<'_>,
+) -> Result<Option<LaunchPlan<F8E4M3, bf16>>> {
+    let plain = to_own_type(E4M3, stream, problem, named)?;
+    let scaled = Instances {
+        direct: &[],
+        transposed: E4M3_TRANSPOSED_OUTER,
+    };
+    let time = outer_scaled::microseconds_of_transposed(scaled, stream, problem, named);
+    match (plain, time) {
+        (Some(plain), Some(time)) if plain.microseconds <= time => Ok(Some(plain)),
+        (plain, None) => Ok(plain),
+        (_, Some(_)) => outer_scaled::to_own_type(scaled, stream, problem, named),
+    }
 }
 
 /// Plans a C of bf16 with scales of rows and columns.

@@ -1,5 +1,6 @@
 //! Products with scales of rows and columns, by kernels that multiply their sums by them.
 
+use cutlet_device::DeviceData;
 use cutlet_host::Stream;
 use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::{Accumulator, Epilogue, OuterScales, UnpairedOuterScales};
@@ -9,11 +10,12 @@ use cutlet_kernels::gemm::sm90::{ElementTypes, Scaling};
 use super::fixup::FixupCounters;
 use super::k_major::kernels;
 use super::launch::{Prepared, Types};
+use super::tma_operand::TmaOperand;
 use super::{SelectedFor, cost_input, fastest, plan_of, tma_stores, write_c_with};
 use crate::Result;
 use crate::gemm::choice::cost::CostInput;
 use crate::gemm::choice::decomposition::Named;
-use crate::gemm::operand::{Operand, ScaledOperand};
+use crate::gemm::operand::ScaledOperand;
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Launch, LaunchPlan};
 
@@ -46,8 +48,7 @@ pub fn to_own_type<Ty: ScaledTypes>(
     problem: &ProblemOf<'_, Ty>,
     named: Named<'_>,
 ) -> Result<Option<LaunchPlan<Ty::In, Ty::Out>>> {
-    let overwrites = problem.beta == <Ty::In as Operand>::Factor::ZERO && tma_stores(&problem.c);
-    if !overwrites || !problem.epilogue.are_none() {
+    if !stores(problem) {
         return Ok(None);
     }
     let direct = match problem.scales.are_in_pairs() {
@@ -65,6 +66,27 @@ pub fn to_own_type<Ty: ScaledTypes>(
         (_, Some(transposed)) => plan(all, stream, problem, transposed).map(Some),
         (_, None) => Ok(None),
     }
+}
+
+/// The microseconds that the kernels which compute Cᵀ are estimated to take. None if none of them solves the problem.
+pub fn microseconds_of_transposed<Ty: ScaledTypes>(
+    all: Instances<Ty>,
+    stream: &Stream,
+    problem: &ProblemOf<'_, Ty>,
+    named: Named<'_>,
+) -> Option<f64> {
+    if !stores(problem) {
+        return None;
+    }
+    let ((_, candidate), input) = select(all.transposed, stream, problem, named)?;
+    let clocks = candidate.clocks + TmaOperand::copying(stream, problem);
+    Some(input.device.microseconds(clocks))
+}
+
+/// Whether the kernels store the problem's C, with nothing else fused.
+fn stores<T: ScaledOperand, D: DeviceData>(problem: &Problem<'_, T, D>) -> bool {
+    let overwrites = problem.beta == T::Factor::ZERO && tma_stores(&problem.c);
+    overwrites && problem.epilogue.are_none()
 }
 
 /// The kernel of these that is estimated to be the fastest, with the model's input.
