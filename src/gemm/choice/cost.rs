@@ -205,12 +205,12 @@ const FIRST_K_TILE: f64 = 1500.0;
 /// Clocks from one k-tile to the next.
 const K_TILE: f64 = 79.78;
 /// Clocks from a consumer's products to the next ones, if it adds them to sums, besides its additions.
-const PROMOTE: f64 = 145.0;
+const PROMOTE: f64 = 100.0;
 /// Clocks that a k-tile's scales take besides.
-const SCALE_K_TILE: f64 = 118.0;
+const SCALE_K_TILE: f64 = 100.0;
 /// Memory time for each byte of A that is read again, if C is column-major and sums are promoted: A is then the weights,
 /// which different columns of tiles read at different times.
-const CACHED_WEIGHTS: f64 = 0.4;
+const CACHED_WEIGHTS: f64 = 0.3;
 /// Extra clocks of a k-tile in a cluster that claims no slot: its blocks wait for each other.
 const WITHOUT_SLOT: f64 = 9.819;
 /// Clocks from a tile's last k-tile to the next tile's first, however small the tile is.
@@ -315,7 +315,10 @@ fn candidate(launch: Launch<'_>, most: f64) -> Option<Candidate> {
         streamed: launch.streamed_tiles(),
         blocks: launch.blocks() as u32,
         claims_slots: launch.claims_slots,
-        clocks: overlapped(computing, memory) + overhead,
+        clocks: match launch.estimates_waves() {
+            false => overlapped(computing, memory),
+            true => launch.wave_by_wave(),
+        } + overhead,
     })
 }
 
@@ -631,31 +634,64 @@ impl<'a> Launch<'a> {
         FIRST_K_TILE + computing
     }
 
-    /// Clocks that memory takes for A, B and C.
-    fn memory(&self) -> f64 {
+    /// Whether the last wave is estimated apart from those before. That of promoted sums takes about as long as they do:
+    /// its few blocks wait for their k-tiles, where all blocks together wait for memory.
+    fn estimates_waves(&self) -> bool {
+        self.tiled.instance.promotes && self.streamed == 0 && self.rounds > 1.0
+    }
+
+    /// Clocks of computing and memory, of the whole waves and of the last one.
+    fn wave_by_wave(&self) -> f64 {
+        let blocks = real(self.blocks());
+        let before_last = (self.rounds - 1.0) * blocks;
+        let last = self.work_tiles() - before_last;
+        let of_round = self.multiply() + self.tiled.epilogue();
+        let waves = |rounds: f64, tiles: f64, active: f64| {
+            let bytes = self.bytes() * tiles / self.work_tiles();
+            let memory = bytes / self.tiled.input.rate() * (1.0 + self.longer_if(active));
+            overlapped(rounds * of_round, memory)
+        };
+        FIRST_K_TILE + waves(self.rounds - 1.0, before_last, blocks) + waves(1.0, last, last)
+    }
+
+    /// Work tiles of all blocks.
+    fn work_tiles(&self) -> f64 {
+        real(self.shares * self.tiled.instance.blocks_of_cluster() as usize)
+    }
+
+    /// How much longer memory takes if so many multiprocessors ask.
+    fn longer_if(&self, active: f64) -> f64 {
+        let idle = 1.0 - active / f64::from(self.tiled.input.device.multiprocessors);
+        FEW * idle * idle
+    }
+
+    /// Bytes that memory brings, with those that the L2 cache brings again, as their time counts.
+    fn bytes(&self) -> f64 {
         let Tiled {
             instance, input, ..
         } = self.tiled;
-        let blocks = real(self.blocks());
-        let all = real(self.shares * instance.blocks_of_cluster() as usize);
+        let all = self.work_tiles();
         let [read_a, read_b] = self.tiled.read;
         let mut bytes = input.bytes() + CACHED * read_b * self.k_tiles * all;
         if instance.promotes && instance.transposed {
             let once = real(input.bytes_ab * input.m * input.k);
             bytes += CACHED_WEIGHTS * (read_a * self.k_tiles * all - once).max(0.0);
         }
-        let longer_if = |active: f64| {
-            let idle = 1.0 - active / f64::from(input.device.multiprocessors);
-            FEW * idle * idle
-        };
+        bytes
+    }
+
+    /// Clocks that memory takes for A, B and C.
+    fn memory(&self) -> f64 {
+        let (blocks, all, bytes) = (real(self.blocks()), self.work_tiles(), self.bytes());
+        let rate = self.tiled.input.rate();
         if self.streamed > 0 {
             // All blocks ask until the end.
-            return (bytes + self.read_again()) / input.rate() * (1.0 + longer_if(blocks));
+            return (bytes + self.read_again()) / rate * (1.0 + self.longer_if(blocks));
         }
         let before_last = (self.rounds - 1.0) * blocks;
         let last = all - before_last;
-        let longer = (before_last * longer_if(blocks) + last * longer_if(last)) / all;
-        bytes / input.rate() * (1.0 + longer)
+        let longer = (before_last * self.longer_if(blocks) + last * self.longer_if(last)) / all;
+        bytes / rate * (1.0 + longer)
     }
 
     /// Bytes that streamed tiles read from memory again. Their clusters are at different k-tiles, so that they find in
