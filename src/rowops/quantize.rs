@@ -7,7 +7,9 @@ use cutlet_kernels::PTX;
 use cutlet_kernels::rows::quantize::{
     BLOCK, BlockShape, QuantizeArgs, Scaled8, quantize_bf16, quantize_blocks_bf16,
     quantize_blocks_bf16_any, quantize_blocks_f16, quantize_blocks_f16_any, quantize_blocks_f32,
-    quantize_blocks_f32_any, quantize_f16, quantize_f32,
+    quantize_blocks_f32_any, quantize_f16, quantize_f32, swiglu_quantize_bf16,
+    swiglu_quantize_bf16_any, swiglu_quantize_f16, swiglu_quantize_f16_any, swiglu_quantize_f32,
+    swiglu_quantize_f32_any,
 };
 use cutlet_layout_core::{Int, Layout, tiles};
 use half::{bf16, f16};
@@ -21,6 +23,8 @@ use crate::{IntoTensor, IntoTensorMut, Result, Tensor, TensorMut};
 
 /// The operation's name in errors.
 const NAME: &str = "quantize";
+/// What is said of operands of which some have no elements.
+const SOME_ARE_EMPTY: &str = "some of the tensors have no elements; give them the same shape";
 
 /// An element type that [`Quantize`] reads: `f32`, `f16` or `bf16`.
 pub trait QuantizedElement: DeviceData + sealed::Kernels {}
@@ -34,15 +38,17 @@ type QuantizeKernel<T> = Kernel<(Global<T>, GlobalMut<F8E4M3>, GlobalMut<f32>, Q
 mod sealed {
     use super::{DeviceData, ForRows, QuantizeKernel};
 
-    /// The kernels for an element type: for rows, and for blocks, whose vectors are aligned or not.
+    /// The kernels for an element type: for rows, and for blocks, alone or after SwiGLU, whose vectors are aligned or not.
     pub trait Kernels: DeviceData {
         const ROWS: ForRows<QuantizeKernel<Self>>;
         const BLOCKS: [&'static QuantizeKernel<Self>; 2];
+        const SWIGLU: [&'static QuantizeKernel<Self>; 2];
     }
 }
 
 macro_rules! kernels {
-    ($($element:ty: $module:ident $warp:ident $block:ident $warp_any:ident $block_any:ident, $vectors:ident $any:ident;)+)
+    ($($element:ty: $module:ident $warp:ident $block:ident $warp_any:ident $block_any:ident, $vectors:ident $any:ident,
+        $swiglu:ident $swiglu_any:ident;)+)
         => {$(
         impl sealed::Kernels for $element {
             const ROWS: ForRows<QuantizeKernel<Self>> = ForRows {
@@ -52,16 +58,17 @@ macro_rules! kernels {
                 block_any: &$module::$block_any,
             };
             const BLOCKS: [&'static QuantizeKernel<Self>; 2] = [&$vectors, &$any];
+            const SWIGLU: [&'static QuantizeKernel<Self>; 2] = [&$swiglu, &$swiglu_any];
         }
     )+};
 }
 kernels! {
     f32: quantize_f32 quantize_f32_warp quantize_f32_block quantize_f32_warp_any quantize_f32_block_any,
-        quantize_blocks_f32 quantize_blocks_f32_any;
+        quantize_blocks_f32 quantize_blocks_f32_any, swiglu_quantize_f32 swiglu_quantize_f32_any;
     f16: quantize_f16 quantize_f16_warp quantize_f16_block quantize_f16_warp_any quantize_f16_block_any,
-        quantize_blocks_f16 quantize_blocks_f16_any;
+        quantize_blocks_f16 quantize_blocks_f16_any, swiglu_quantize_f16 swiglu_quantize_f16_any;
     bf16: quantize_bf16 quantize_bf16_warp quantize_bf16_block quantize_bf16_warp_any quantize_bf16_block_any,
-        quantize_blocks_bf16 quantize_blocks_bf16_any;
+        quantize_blocks_bf16 quantize_blocks_bf16_any, swiglu_quantize_bf16 swiglu_quantize_bf16_any;
 }
 
 /// Which elements of a row have a scale together.
@@ -153,35 +160,89 @@ impl Quantize {
         scales: impl IntoTensorMut<'a, Element = f32>,
     ) -> Result<()> {
         match (read(x)?, written(y)?, written(scales)?) {
-            (Some(x), Some(y), Some(scales)) => self.launch(stream, &x, y, scales),
+            (Some(x), Some(y), Some(scales)) => {
+                self.launch(stream, &x, x.layout, y, scales, T::BLOCKS)
+            }
             (None, None, _) => Ok(()),
-            _ => refuse(
-                NAME,
-                "some of the tensors have no elements; give them the same shape".to_string(),
-            ),
+            _ => refuse(NAME, SOME_ARE_EMPTY.to_string()),
         }
     }
 
+    /// Enqueues the quantisation of what SwiGLU makes of gates and ups: `y[r, c] = x / scale` of
+    /// `x = silu(source[r, 2c]) · source[r, 2c + 1]`, where `silu(g) = g / (1 + e⁻ᵍ)`. It is one launch for
+    /// [`swiglu`](fn@crate::swiglu) and [`run`](Self::run), and `x` is not rounded between them.
+    ///
+    /// Gates and ups alternate in a row of the source, as a product with weights does whose columns alternate. `y` has the
+    /// modes of the source, and half as many elements in the last one. Scales are those of blocks, as for
+    /// [`run`](Self::run).
+    ///
+    /// ```
+    /// use cutlet::{Device, DeviceTensor, F8E4M3, Quantize};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let source = DeviceTensor::upload(&stream, &[100.0f32, 4.48, 0.0, 5.0, -100.0, 3.0], [1, 6])?;
+    /// let mut y = DeviceTensor::<F8E4M3>::zeroed(&stream, [1, 3])?;
+    /// let mut scales = DeviceTensor::<f32>::zeroed(&stream, [1, 1])?;
+    /// Quantize::by_blocks().swiglu(&stream, &source, &mut y, &mut scales)?;
+    /// assert!((scales.download(&stream)?[0] - 1.0).abs() < 1e-6);
+    /// let y = y.download(&stream)?;
+    /// assert_eq!([y[0], y[1], y[2]].map(F8E4M3::to_f32), [448.0, 0.0, 0.0]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`run`](Self::run), and also if rows have one scale, or if the source has not twice as many elements in its last
+    /// mode as `y`.
+    pub fn swiglu<'a, T: QuantizedElement>(
+        &self,
+        stream: &Stream,
+        source: impl IntoTensor<'a, Element = T>,
+        y: impl IntoTensorMut<'a, Element = F8E4M3>,
+        scales: impl IntoTensorMut<'a, Element = f32>,
+    ) -> Result<()> {
+        if self.scaled == Scaled::Rows {
+            return refuse(
+                NAME,
+                "rows have one scale, and SwiGLU was asked for; use `by_blocks`".to_string(),
+            );
+        }
+        match (read(source)?, written(y)?, written(scales)?) {
+            (Some(source), Some(y), Some(scales)) => {
+                let results = results_of(&source.layout)?;
+                self.launch(stream, &source, results, y, scales, T::SWIGLU)
+            }
+            (None, None, _) => Ok(()),
+            _ => refuse(NAME, SOME_ARE_EMPTY.to_string()),
+        }
+    }
+
+    /// Launches a kernel for rows, or one of these for blocks. `rows` are those of `x`, with the shape of `y`.
     fn launch<T: QuantizedElement>(
         &self,
         stream: &Stream,
         x: &Tensor<'_, T>,
+        rows: Layout,
         mut y: TensorMut<'_, F8E4M3>,
         mut scales: TensorMut<'_, f32>,
+        of_blocks: [&'static QuantizeKernel<T>; 2],
     ) -> Result<()> {
         in_stream(NAME, stream, "y", y.view.view())?;
         in_stream(NAME, stream, "the scales", scales.view.view())?;
         check_read(NAME, stream, "x", x, &y)?;
         check_read(NAME, stream, "x", x, &scales)?;
         disjoint(NAME, "the scales", scales.addresses(), y.addresses())?;
-        let (of_scales, to_next_scale) = self.places_of_scales(&scales.layout, &x.layout)?;
+        let (of_scales, to_next_scale) = self.places_of_scales(&scales.layout, &y.layout)?;
         let of_scales = HasRows {
             what: "the scales",
             layout: &of_scales,
             address: 0,
             bytes: 0,
         };
-        let rows = RowSet::of(NAME, &[rows_of("x", x), written_rows("y", &y), of_scales])?;
+        let of_x = HasRows {
+            layout: &rows,
+            ..rows_of("x", x)
+        };
+        let rows = RowSet::of(NAME, &[of_x, written_rows("y", &y), of_scales])?;
         let args = QuantizeArgs {
             x: rows.strides[0],
             y: rows.strides[1],
@@ -202,7 +263,7 @@ impl Quantize {
                         "there are too many blocks; give parts of x".to_string(),
                     );
                 };
-                (T::BLOCKS[usize::from(!rows.is_aligned)], blocks)
+                (of_blocks[usize::from(!rows.is_aligned)], blocks)
             }
         };
         let kernel = stream.device().load(&PTX, kernel)?;
@@ -215,13 +276,13 @@ impl Quantize {
     }
 
     /// Where the scales of rows begin, and the elements from one scale of a row to the next.
-    fn places_of_scales(&self, scales: &Layout, x: &Layout) -> Result<(Layout, i64)> {
+    fn places_of_scales(&self, scales: &Layout, y: &Layout) -> Result<(Layout, i64)> {
         if self.scaled == Scaled::Rows {
-            return Ok((layout_of_rows(NAME, "the scales", scales, x)?, 0));
+            return Ok((layout_of_rows(NAME, "the scales", scales, y)?, 0));
         }
-        let last = x.rank() - 1;
-        let blocks = (x.mode(last).size() as usize).div_ceil(BLOCK);
-        let strided = match scales.rank() == x.rank() {
+        let last = y.rank() - 1;
+        let blocks = (y.mode(last).size() as usize).div_ceil(BLOCK);
+        let strided = match scales.rank() == y.rank() {
             true => one_stride(scales, last).filter(|(count, _)| *count == blocks),
             false => None,
         };
@@ -229,21 +290,42 @@ impl Quantize {
             return refuse(
                 NAME,
                 format!(
-                    "the scales are {}, and x is {}; give the same modes, and {blocks} scales in the last one",
+                    "the scales are {}, and y is {}; give the same modes, and {blocks} scales in the last one",
                     scales.to_dynamic(),
-                    x.to_dynamic()
+                    y.to_dynamic()
                 ),
             );
         };
         // The first scale of each row.
         let one = Layout::leaf(Int::dynamic(1), Int::dynamic(0));
-        let first = match x.rank() {
+        let first = match y.rank() {
             1 => one,
             _ => scales.replace(last, &one),
         };
         Ok((
-            layout_of_rows(NAME, "the scales", &first, x)?,
+            layout_of_rows(NAME, "the scales", &first, y)?,
             to_next_scale as i64,
         ))
+    }
+}
+
+/// The rows that SwiGLU makes of those of gates and ups, in the places of these.
+fn results_of(source: &Layout) -> Result<Layout> {
+    let last = source.rank() - 1;
+    match one_stride(source, last) {
+        Some((pairs, 1)) if pairs.is_multiple_of(2) => {
+            let half = Layout::leaf(Int::dynamic((pairs / 2) as i64), Int::dynamic(1));
+            Ok(match source.rank() {
+                1 => half,
+                _ => source.replace(last, &half),
+            })
+        }
+        _ => refuse(
+            NAME,
+            format!(
+                "the source is {}, whose last mode has no pairs of contiguous gates and ups; copy it with `permute`",
+                source.to_dynamic()
+            ),
+        ),
     }
 }

@@ -39,6 +39,16 @@ impl Space {
         i64::from(outer) * by_outer + i64::from(middle) * by_middle + i64::from(inner) * by_inner
     }
 
+    /// The same rows with two elements for each.
+    #[inline(always)]
+    pub(super) fn with_pairs(self) -> Self {
+        Self {
+            columns: 2 * self.columns,
+            last_columns: 2 * self.last_columns,
+            ..self
+        }
+    }
+
     /// The rows of an operand with these strides.
     #[inline(always)]
     pub fn rows(self, strides: RowStrides) -> Rows {
