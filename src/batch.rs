@@ -70,6 +70,25 @@ impl Repeats {
         self.modes().iter().map(|it| it.count).product()
     }
 
+    /// How many matrices there are in memory: one if all are the same.
+    pub fn distinct(&self) -> usize {
+        match self.modes().iter().all(|it| it.stride == 0) {
+            true => 1,
+            false => self.count(),
+        }
+    }
+
+    /// Elements from the first of all matrices to the one with this number, or to the first one if it is alone.
+    fn offset(&self, nth: usize) -> usize {
+        let mut left = nth;
+        let mut offset = 0;
+        for mode in self.modes() {
+            offset += left % mode.count.max(1) * mode.stride;
+            left /= mode.count.max(1);
+        }
+        offset
+    }
+
     /// Elements from the first of all matrices to the last. The modes were compared with the memory.
     fn span(&self, matrix: &Extents) -> usize {
         match matrix.span() {
@@ -126,6 +145,15 @@ impl<T: DeviceData> Clone for Batch<'_, T> {
 impl<T: DeviceData> Copy for Batch<'_, T> {}
 
 impl<'a, T: DeviceData> Batch<'a, T> {
+    /// The matrix with this number, or the one that stands for all.
+    pub fn nth(&self, nth: usize) -> crate::Result<Self> {
+        let Matrix { view, extents } = self.first;
+        Ok(Batch::from(Matrix {
+            view: view.slice(self.repeats.offset(nth)..)?,
+            extents,
+        }))
+    }
+
     /// The same bytes as matrices of another type of the same size.
     pub fn reinterpret<U: DeviceData>(self) -> Batch<'a, U> {
         let Matrix { view, extents } = self.first;
@@ -291,6 +319,14 @@ mod tests {
         assert_eq!(repeats(&[(2, 0), (3, 0)]).len, 1);
         let mut full = repeats(&[(2, 9), (2, 7), (2, 5), (2, 3)]);
         assert!(full.push(2, 1).is_none());
+    }
+
+    #[test]
+    fn each_matrix_has_its_place() {
+        let two = repeats(&[(2, 7), (3, 100)]);
+        assert_eq!([0, 1, 2, 5].map(|nth| two.offset(nth)), [0, 7, 100, 207]);
+        assert_eq!(Repeats::ONE.offset(4), 0);
+        assert_eq!((two.distinct(), repeats(&[(3, 0)]).distinct()), (6, 1));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use cutlet_kernels::gather::rows::{
 use cutlet_kernels::gather::shapes;
 
 use crate::rows::{
-    Access, Index, IndexView, Misses, Operands, OutOfRange, RowKernels, RowOperation,
+    Access, Index, IndexView, Misses, Operands, OutOfRange, Report, RowKernels, RowOperation,
     expect_no_capture, tile_of, with_kept_misses,
 };
 use crate::{IntoTensor, IntoTensorMut, Matrix, MatrixMut, Result};
@@ -179,7 +179,6 @@ impl Gather {
         if rows == 0 || output.columns() == 0 {
             return Ok(());
         }
-        let access = Access::of(&table, &output);
         let operation = RowOperation {
             from: table,
             indices: IndexView::new(indices)?,
@@ -188,17 +187,7 @@ impl Gather {
             rows,
             out_of_range: self.out_of_range,
         };
-        let misses = &mut self.misses;
-        let row = operation.to.columns() * size_of::<T>();
-        match (access.reach.is_wide(), row) {
-            (true, 1024) => {
-                operation.launch(stream, &gather_kilo16, tile_of::<shapes::Kilo16>(), misses)
-            }
-            (true, 4096) => {
-                operation.launch(stream, &gather_page16, tile_of::<shapes::Page16>(), misses)
-            }
-            _ => operation.launch_for(stream, access, &KERNELS, misses),
-        }
+        launch(stream, operation, &mut self.misses)
     }
 
     /// Waits for the enqueued gathers, and reports an index that was not a row of its table. Of several
@@ -209,6 +198,25 @@ impl Gather {
     /// captured.
     pub fn check(&mut self, stream: &Stream) -> Result<()> {
         self.misses.check(stream)
+    }
+}
+
+/// Launches a gather whose operands were checked, and of which there are some.
+pub(crate) fn launch<T: DeviceData>(
+    stream: &Stream,
+    operation: RowOperation<'_, T>,
+    report: &mut impl Report,
+) -> Result<()> {
+    let access = Access::of(&operation.from, &operation.to);
+    let row = operation.to.columns() * size_of::<T>();
+    match (access.reach.is_wide(), row) {
+        (true, 1024) => {
+            operation.launch(stream, &gather_kilo16, tile_of::<shapes::Kilo16>(), report)
+        }
+        (true, 4096) => {
+            operation.launch(stream, &gather_page16, tile_of::<shapes::Page16>(), report)
+        }
+        _ => operation.launch_for(stream, access, &KERNELS, report),
     }
 }
 

@@ -13,6 +13,7 @@ mod element_type;
 mod epilogue;
 mod families;
 mod gated;
+mod gathered;
 mod group_sizes;
 mod indexed_rows;
 mod linear;
@@ -65,7 +66,7 @@ use crate::{IntoTensor, IntoTensorMut, Result};
 /// Modes behind the first two are a batch: A is (M, K, L), B is (K, N, L) and C is (M, N, L), where L is one mode, a
 /// tuple or several modes. There is a product for each of its coordinates. An A or a B without L is the same in all
 /// products. One launch computes all of them if L is a single stride in each operand and C has the type that kernels
-/// write: that of A, or `i32` for `i8`. For another C, each product takes a launch.
+/// write: that of A, `i32` for `i8`, or `bf16` for `F8E4M3`. For another C, each product takes a launch.
 ///
 /// No tensor is empty, but a [`Matrix`](crate::Matrix) may be. With m = 0 or n = 0, nothing is done. With k = 0, C is
 /// scaled.

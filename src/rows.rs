@@ -19,7 +19,7 @@ pub(crate) use access::{Access, Reach, Unit, tile_of, to_next_row};
 pub(crate) use index::IndexView;
 pub(crate) use kept_misses::with_kept_misses;
 pub(crate) use launch::{RowKernel, RowKernels, RowOperation};
-pub(crate) use misses::{Misses, expect_no_capture};
+pub(crate) use misses::{Misses, Report, expect_no_capture};
 pub(crate) use operands::Operands;
 pub(crate) use owners::Owners;
 pub(crate) use sorted::Sorted;

@@ -267,16 +267,26 @@ fn scales_of_other_extents_are_refused() {
     assert!(error.contains("C is column-major"), "{error}");
 }
 
-/// Groups of rows.
+/// Groups of rows, or a batch.
 #[derive(Clone, Copy, Debug)]
 struct Groups<'a> {
     /// The rows of each.
     sizes: &'a [usize],
     /// The rows of A, of all groups together or of each.
     rows: usize,
-    /// Whether all lie in one A.
-    in_one: bool,
+    of: Of,
     extents: [usize; 2],
+}
+
+/// What groups are of.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Of {
+    /// Of one A.
+    OneA,
+    /// Of the first rows of an A each.
+    FirstRows,
+    /// Of all rows of an A each.
+    Batch,
 }
 
 /// Multiplies groups of rows by the kernel of this name, and compares each entry of C. Rows in no group stay.
@@ -284,9 +294,10 @@ fn check_groups(stream: &Stream, groups: Groups<'_>, kernel: Option<&str>) {
     let Groups {
         sizes,
         rows,
-        in_one,
+        of,
         extents: [n, k],
     } = groups;
+    let in_one = of == Of::OneA;
     const OLD: f64 = 7.0;
     let count = sizes.len();
     let matrices = if in_one { 1 } else { count };
@@ -336,9 +347,10 @@ fn check_groups(stream: &Stream, groups: Groups<'_>, kernel: Option<&str>) {
     .unwrap();
     let gemm = Gemm::new(&on_a, &on_b, &mut on_c);
     let gemm = by_kernel(kernel, gemm).block_scales(&on_of_a, &on_of_b);
-    let mut gemm = match in_one {
-        true => gemm.group_ends(&on_sizes),
-        false => gemm.group_rows(&on_sizes),
+    let mut gemm = match of {
+        Of::OneA => gemm.group_ends(&on_sizes),
+        Of::FirstRows => gemm.group_rows(&on_sizes),
+        Of::Batch => gemm,
     };
     gemm.run(stream).unwrap();
     let c = on_c.download(stream).unwrap();
@@ -378,18 +390,34 @@ fn groups_of_rows_have_scales_of_blocks() {
         kernels.push(Some("e4m3_grouped_64x128x128_1x1_ws_blocks"));
     }
     for kernel in kernels {
-        for (sizes, rows, in_one, extents) in [
-            (&[130, 0, 70, 1][..], 210, true, [264, 400]),
-            (&[3, 61], 64, true, [128, 128]),
-            (&[5, 132, 0], 132, false, [136, 272]),
+        for (sizes, rows, of, extents) in [
+            (&[130, 0, 70, 1][..], 210, Of::OneA, [264, 400]),
+            (&[3, 61], 64, Of::OneA, [128, 128]),
+            (&[5, 132, 0], 132, Of::FirstRows, [136, 272]),
+            (&[68, 68, 68], 68, Of::Batch, [136, 272]),
         ] {
             let groups = Groups {
                 sizes,
                 rows,
-                in_one,
+                of,
                 extents,
             };
             check_groups(&stream, groups, kernel);
         }
+    }
+}
+
+#[test]
+fn products_of_a_batch_run_one_by_one_where_no_kernel_has_them_all() {
+    let stream = Device::auto().stream().unwrap();
+    // Rows of A are not at multiples of 16 bytes.
+    for extents in [[40, 77], [136, 300]] {
+        let groups = Groups {
+            sizes: &[9, 9],
+            rows: 9,
+            of: Of::Batch,
+            extents,
+        };
+        check_groups(&stream, groups, None);
     }
 }

@@ -2,11 +2,13 @@
 //! with `--nocapture`. Needs a GPU; build it with `--release`.
 
 use crate::batches::batch;
+use crate::convert::Convert;
+use std::fmt;
 use std::time::Duration;
 
 use cutlet::{
-    Buffer, Device, Event, Gather, Gemm, IndexedRows, Matrix, MatrixMut, Order, Result, Stream,
-    gemm,
+    Buffer, Device, Event, F8E4M3, Gather, Gemm, IndexedRows, Matrix, MatrixMut, Order, Result,
+    Stream, gemm,
 };
 use cutlet_not_run::not_run;
 use half::bf16;
@@ -23,6 +25,32 @@ struct Case {
     k: usize,
     /// How far a group's rows are from the mean at most.
     spread: usize,
+}
+
+impl Case {
+    /// Where the groups end, and how many rows they have together.
+    fn ends(&self) -> (Vec<i32>, usize) {
+        let mut random = fastrand::Rng::with_seed(1);
+        let mut end = 0;
+        let ends = (0..self.groups).map(|_| {
+            end += self.rows - self.spread + random.usize(0..=2 * self.spread);
+            end as i32
+        });
+        (ends.collect(), end)
+    }
+}
+
+impl fmt::Display for Case {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Case {
+            groups,
+            rows,
+            n,
+            k,
+            spread,
+        } = self;
+        write!(f, "{groups} groups of {rows} ± {spread} rows, {n}×{k}")
+    }
 }
 
 /// What is timed.
@@ -94,12 +122,10 @@ fn interleaved<const N: usize>(
 }
 
 /// Elements that are not all alike, so that the GPU does not save power.
-fn elements(stream: &Stream, count: usize) -> Result<Buffer<bf16>> {
+fn elements<T: Convert>(stream: &Stream, count: usize) -> Result<Buffer<T>> {
     let mut random = fastrand::Rng::with_seed(count as u64);
-    let block: Vec<bf16> = (0..1 << 16)
-        .map(|_| bf16::from_f32(random.f32() - 0.5))
-        .collect();
-    let mut all = stream.zeroed::<bf16>(count)?;
+    let block: Vec<T> = (0..1 << 16).map(|_| T::of(random.f64() - 0.5)).collect();
+    let mut all = stream.zeroed::<T>(count)?;
     for first in (0..count).step_by(block.len()) {
         let end = count.min(first + block.len());
         stream.copy_from_host(&block[..end - first], all.slice_mut(first..end)?)?;
@@ -116,25 +142,11 @@ fn groups_cost_little_more_than_one_product() -> Result<()> {
     }
     let stream = device.stream()?;
     for case in CASES {
-        let Case {
-            groups,
-            rows,
-            n,
-            k,
-            spread,
-        } = case;
-        let mut random = fastrand::Rng::with_seed(1);
-        let mut end = 0;
-        let ends: Vec<i32> = (0..groups)
-            .map(|_| {
-                end += rows - spread + random.usize(0..=2 * spread);
-                end as i32
-            })
-            .collect();
-        let m = end;
+        let Case { groups, n, k, .. } = case;
+        let (ends, m) = case.ends();
         let (a, b) = (
-            elements(&stream, m * k)?,
-            elements(&stream, groups * k * n)?,
+            elements::<bf16>(&stream, m * k)?,
+            elements::<bf16>(&stream, groups * k * n)?,
         );
         let mut c = stream.zeroed::<bf16>(m * n)?;
         let ends = stream.upload(&ends)?;
@@ -151,13 +163,75 @@ fn groups_cost_little_more_than_one_product() -> Result<()> {
         })?;
         let flops = 2.0 * (m * n * k) as f64;
         println!(
-            "{groups} groups of {rows} ± {spread} rows, {n}×{k}: {:.1} µs, {:.0} TFLOP/s, weights at {:.2} TB/s; one product \
-             {:.1} µs, {:.0} TFLOP/s",
+            "{case}: {:.1} µs, {:.0} TFLOP/s, weights at {:.2} TB/s; one product {:.1} µs, {:.0} TFLOP/s",
             grouped.as_secs_f64() * 1e6,
             flops / grouped.as_secs_f64() / 1e12,
             2.0 * (groups * n * k) as f64 / grouped.as_secs_f64() / 1e12,
             plain.as_secs_f64() * 1e6,
             flops / plain.as_secs_f64() / 1e12,
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn groups_of_8_bit_floats_cost_little_more_than_one_product() -> Result<()> {
+    let device = Device::auto();
+    if device.compute_capability() != Some((9, 0)) {
+        not_run("there is no Hopper GPU");
+        return Ok(());
+    }
+    let stream = device.stream()?;
+    for case in &CASES[..3] {
+        let &Case { groups, n, k, .. } = case;
+        let (ends, m) = case.ends();
+        let (a, b) = (
+            elements::<F8E4M3>(&stream, m * k)?,
+            elements::<F8E4M3>(&stream, groups * k * n)?,
+        );
+        let mut c = stream.zeroed::<bf16>(m * n)?;
+        let ends = stream.upload(&ends)?;
+        let [of_rows, of_columns] = [m, groups * n].map(|count| elements::<f32>(&stream, count));
+        let (of_rows, of_columns) = (of_rows?, of_columns?);
+        let (of_column, k_blocks, n_blocks) = (of_columns.slice(..n)?, k / 128, n / 128);
+        let ld = m.next_multiple_of(4);
+        let of_a = elements::<f32>(&stream, ld * k_blocks)?;
+        let of_a = Matrix::with_ld(&of_a, m, k_blocks, Order::ColMajor, ld)?;
+        let of_b = elements::<f32>(&stream, groups * k_blocks * n_blocks)?;
+        let a = Matrix::row_major(&a, m, k)?;
+        let times = interleaved::<4>(&stream, |kind| {
+            let c = MatrixMut::row_major(&mut c, m, n)?;
+            let several = batch(&b, groups, k, n, Order::ColMajor);
+            let one = Matrix::col_major(&b, k, n)?;
+            let mut gemm = match kind {
+                0 => Gemm::new(a, several, c).outer_scales(&of_rows, &of_columns),
+                1 => Gemm::new(a, one, c).outer_scales(&of_rows, of_column),
+                2 => {
+                    let of_b = batch(&of_b, groups, k_blocks, n_blocks, Order::ColMajor);
+                    Gemm::new(a, several, c).block_scales(of_a, of_b)
+                }
+                _ => {
+                    let of_b = Matrix::col_major(&of_b, k_blocks, n_blocks)?;
+                    Gemm::new(a, one, c).block_scales(of_a, of_b)
+                }
+            };
+            if kind % 2 == 0 {
+                gemm = gemm.group_ends(&ends);
+            }
+            gemm.run(&stream)
+        })?;
+        let flops = 2.0 * (m * n * k) as f64;
+        let [outer, plain_outer, blocks, plain_blocks] = times.map(|time| {
+            let seconds = time.as_secs_f64();
+            format!(
+                "{:.1} µs, {:.0} TFLOP/s",
+                seconds * 1e6,
+                flops / seconds / 1e12
+            )
+        });
+        println!(
+            "e4m3, {case}: scales of rows and columns {outer} (one product {plain_outer}); scales of blocks {blocks} (one \
+             product {plain_blocks})"
         );
     }
     Ok(())

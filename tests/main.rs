@@ -23,6 +23,8 @@ mod embedding_bag;
 mod gather;
 mod gemm_batched;
 mod gemm_block_scales;
+mod gemm_e4m3_gathered;
+mod gemm_e4m3_groups;
 mod gemm_e5m2;
 mod gemm_epilogue;
 mod gemm_gathered;

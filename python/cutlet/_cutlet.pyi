@@ -44,6 +44,8 @@ def gemm_batched(
     bias_along: Literal["columns", "rows"] = "columns",
     activation: Optional[_Activation] = None,
     precision: Optional[_Precision] = None,
+    scale_a: Optional[Any] = None,
+    scale_b: Optional[Any] = None,
     dtype: Optional[_Dtype] = None,
     stream: Optional[_Stream] = None,
 ) -> _A: ...
@@ -58,6 +60,8 @@ def grouped_gemm(
     beta: Optional[float] = None,
     activation: Optional[_Activation] = None,
     precision: Optional[_Precision] = None,
+    scale_a: Optional[Any] = None,
+    scale_b: Optional[Any] = None,
     dtype: Optional[_Dtype] = None,
     stream: Optional[_Stream] = None,
 ) -> _A: ...

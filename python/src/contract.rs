@@ -65,8 +65,8 @@ pub fn contract<'py>(
         beta: beta.unwrap_or(0.0),
         precision: options::precision(NAME, precision)?,
     };
-    let (of_a, of_c) = (from_a.data_type, to_c.data_type);
-    for_types!(NAME, of_a, of_c, enqueue(&call, &contraction))?;
+    let operands = [from_a.data_type, from_b.data_type];
+    for_types!(NAME, operands, to_c.data_type, enqueue(&call, &contraction))?;
     Ok(out)
 }
 

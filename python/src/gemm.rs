@@ -12,7 +12,7 @@ use crate::product::{Product, Sizes, type_of_product};
 /// The product of two matrices: `activation(alpha * a @ b + beta * out + bias)`, or with a residual in the place of `out`.
 ///
 /// Arguments:
-///     a: (m, k), and b: (k, n), of one type. Each has one stride of 1, and another one of any length.
+///     a: (m, k), and b: (k, n), of one type, or each of a format of 8-bit floats. Each has one stride of 1, and another one of any length.
 ///     out: (m, n). Without it, the framework of `a` makes one of the type `dtype`, or else of `a`'s; of int8, int32.
 ///     alpha, beta: Factors. With a `beta`, so many times `out` as it was is added, or the residual.
 ///     bias: (n,), or (m,) with `bias_along="rows"`, of `out`'s type.
@@ -22,12 +22,12 @@ use crate::product::{Product, Sizes, type_of_product};
 ///     precision: "exact", "tf32" or "3xtf32", for float32; "exact" or "fast-accumulation", for float8_e4m3fn.
 ///     scale_a, scale_b: Scales of blocks of float8_e4m3fn, of float32: (m, k / 128) for 1×128 elements of a, and
 ///         (k / 128, n / 128) for 128×128 elements of b, rounded up. A scale_a whose columns are contiguous, and such a
-///         scale_b, are not copied. Or scales of float8_e4m3fn and of int8 into a float, of float32: m or 1 for rows of
+///         scale_b, are not copied. Or scales of 8-bit floats and of int8 into a float, of float32: m or 1 for rows of
 ///         a, and n or 1 for columns of b, as (m,) and (n,) or (m, 1) and (1, n).
 ///     stream: A stream of PyTorch or CuPy or a handle. Without it, the current stream of `a`'s framework.
 ///
-/// Types are float32, bfloat16 and float16 into one another, float8_e4m3fn into these (without `dtype`, bfloat16),
-/// float64 into float64, and int8 into int32, float32, bfloat16 and float16.
+/// Types are float32, bfloat16 and float16 into one another, float8_e4m3fn and float8_e5m2 into these (without `dtype`,
+/// bfloat16; a and b may have different formats, and out is then row-major), float64 into float64, and int8 into int32, float32, bfloat16 and float16.
 ///
 /// Returns:
 ///     `out`.
@@ -116,7 +116,7 @@ impl<'py> Asked<'_, 'py> {
             None => None,
         };
         let bias = read_bias(call, self.bias, self.bias_along)?;
-        let scales = read_scales(call, self.scale_a, self.scale_b)?;
+        let scales = read_scales(call, [self.scale_a, self.scale_b])?;
         let out = match self.out {
             Some(out) => out.clone(),
             None => {
@@ -150,6 +150,8 @@ impl<'py> Asked<'_, 'py> {
 ///     a: (count, m, k), and b: (count, k, n), of one type. One of them may be a matrix, which is multiplied with each
 ///         of the others.
 ///     out: (count, m, n), of any strides of which one of the last two is 1.
+///     scale_a, scale_b: Those of each matrix: of blocks, (count, m, k / 128) and (count, k / 128, n / 128), or of rows
+///         and columns, (count, m, 1) and (count, 1, n) or (count, m) and (count, n), or (count,), or one of all.
 ///     Others as in `gemm`.
 ///
 /// Returns:
@@ -159,7 +161,7 @@ impl<'py> Asked<'_, 'py> {
 ///     TypeError, ValueError: As `gemm`.
 #[pyfunction]
 #[pyo3(signature = (a, b, *, out=None, alpha=1.0, beta=None, bias=None, bias_along="columns", activation=None,
-    precision=None, dtype=None, stream=None))]
+    precision=None, scale_a=None, scale_b=None, dtype=None, stream=None))]
 #[allow(clippy::too_many_arguments, reason = "Python passes them by name")]
 pub fn gemm_batched<'py>(
     py: Python<'py>,
@@ -172,6 +174,8 @@ pub fn gemm_batched<'py>(
     bias_along: &str,
     activation: Option<&str>,
     precision: Option<&str>,
+    scale_a: Option<&Bound<'py, PyAny>>,
+    scale_b: Option<&Bound<'py, PyAny>>,
     dtype: Option<&Bound<'py, PyAny>>,
     stream: Option<&Bound<'py, PyAny>>,
 ) -> Result<Bound<'py, PyAny>> {
@@ -180,6 +184,7 @@ pub fn gemm_batched<'py>(
     let count = batch(&from_a, &from_b)?;
     let follows = options::activation("gemm_batched", activation)?;
     let bias = read_bias(&mut call, bias, bias_along)?;
+    let scales = read_scales(&mut call, [scale_a, scale_b])?;
     let out = match out {
         Some(out) => out.clone(),
         None => {
@@ -199,7 +204,7 @@ pub fn gemm_batched<'py>(
         beta,
         bias: bias.as_ref().map(|(bias, along)| (&**bias, *along)),
         residual: None,
-        scales: None,
+        scales: scales.as_ref().map(|[of_a, of_b]| [&**of_a, &**of_b]),
         follows,
         precision: options::precision("gemm_batched", precision)?,
         sizes: Sizes::None,
@@ -259,18 +264,20 @@ fn read_bias<'py>(
 }
 
 /// Reads the arguments `scale_a` and `scale_b`.
-fn read_scales<'py>(
+pub fn read_scales<'py>(
     call: &mut Call<'py>,
-    scale_a: Option<&Bound<'py, PyAny>>,
-    scale_b: Option<&Bound<'py, PyAny>>,
+    scales: [Option<&Bound<'py, PyAny>>; 2],
 ) -> Result<Option<[Argument; 2]>> {
-    match (scale_a, scale_b) {
-        (None, None) => Ok(None),
-        (Some(of_a), Some(of_b)) => Ok(Some([
+    match scales {
+        [None, None] => Ok(None),
+        [Some(of_a), Some(of_b)] => Ok(Some([
             call.read("scale_a", of_a)?,
             call.read("scale_b", of_b)?,
         ])),
-        _ => wrong_value("gemm: one of scale_a and scale_b was given; give both".to_string()),
+        _ => wrong_value(format!(
+            "{}: one of scale_a and scale_b was given; give both",
+            call.operation
+        )),
     }
 }
 

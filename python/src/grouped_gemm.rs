@@ -7,7 +7,7 @@ use crate::array::{Array, tuple};
 use crate::call::Call;
 use crate::data_type::DataType;
 use crate::error::{Result, wrong_value};
-use crate::gemm::{beta_needs_out, columns, made};
+use crate::gemm::{beta_needs_out, columns, made, read_scales};
 use crate::options;
 use crate::product::{Product, Sizes};
 
@@ -22,6 +22,10 @@ use crate::product::{Product, Sizes};
 ///         below 0 count as 0, and numbers beyond m as m.
 ///     out: (rows, n) or (groups, m, n). Rows that are in no group, and padding, keep their elements. Without `out`, they
 ///         are not set: read the rows of groups alone, or pass an `out` of zeros. With "swiglu", they hold anything.
+///     scale_a: Scales of 8-bit floats: of blocks, with the last dimension of `a` divided by 128, rounded up; or of rows,
+///         (rows,) or (groups, m), also with a last dimension of 1; with `rows`, (groups,); or one of all.
+///     scale_b: Of blocks, (groups, k / 128, n / 128); or of columns, (groups, n) or (groups, 1, n); or (groups,); or one
+///         of all.
 ///     Others as in `gemm`.
 ///
 /// The numbers of rows stay on the device: nothing waits for them, and on a GPU nothing checks them. Ends must not
@@ -39,7 +43,7 @@ use crate::product::{Product, Sizes};
 ///     RuntimeError: A graph is captured, and the call would wait.
 #[pyfunction]
 #[pyo3(signature = (a, b, *, ends=None, rows=None, out=None, alpha=1.0, beta=None, activation=None, precision=None,
-    dtype=None, stream=None))]
+    scale_a=None, scale_b=None, dtype=None, stream=None))]
 #[allow(clippy::too_many_arguments, reason = "Python passes them by name")]
 pub fn grouped_gemm<'py>(
     py: Python<'py>,
@@ -52,6 +56,8 @@ pub fn grouped_gemm<'py>(
     beta: Option<f64>,
     activation: Option<&str>,
     precision: Option<&str>,
+    scale_a: Option<&Bound<'py, PyAny>>,
+    scale_b: Option<&Bound<'py, PyAny>>,
     dtype: Option<&Bound<'py, PyAny>>,
     stream: Option<&Bound<'py, PyAny>>,
 ) -> Result<Bound<'py, PyAny>> {
@@ -79,6 +85,14 @@ pub fn grouped_gemm<'py>(
     from_sizes.expect_rank(NAME, 1)?;
     from_sizes.expect_contiguous(NAME)?;
     let follows = options::activation(NAME, activation)?;
+    let scales = read_scales(&mut call, [scale_a, scale_b])?;
+    if is_of_k && scales.is_some() {
+        return wrong_value(format!(
+            "{NAME}: b is {}, of which groups of rows are multiplied, and scale_a and scale_b were given; give b a matrix \
+             for each group",
+            tuple(from_b.shape())
+        ));
+    }
     let out = match out {
         Some(out) => out.clone(),
         None => {
@@ -101,7 +115,7 @@ pub fn grouped_gemm<'py>(
         beta,
         bias: None,
         residual: None,
-        scales: None,
+        scales: scales.as_ref().map(|[of_a, of_b]| [&**of_a, &**of_b]),
         follows,
         precision: options::precision(NAME, precision)?,
         sizes: match ends {

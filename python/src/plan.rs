@@ -144,7 +144,7 @@ impl Plan {
         let matrices = product.matrices(NAME)?;
         let (chosen, problem) = for_types!(
             NAME,
-            a.data_type,
+            [a.data_type, b.data_type],
             c.data_type,
             chosen(call, product, matrices, kernel)
         )?;

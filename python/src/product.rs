@@ -1,8 +1,8 @@
 //! Products of matrices, of batches and of groups: from arrays to the library's [`Gemm`].
 
 use cutlet::{
-    Bias, BiasAlong, DeviceData, Element, F8E4M3, Gemm, GroupEnds, GroupRows, IntTuple, Layout,
-    Matrix, Operand, Precision, ScaledOperand, Stream, Tensor, bf16, f16,
+    Bias, BiasAlong, DeviceData, Element, F8E4M3, F8E5M2, Gemm, GroupEnds, GroupRows, IntTuple,
+    Layout, Matrix, MixedF8, Operand, Precision, ScaledOperand, Stream, Tensor, bf16, f16,
 };
 use cutlet_host::{Scratch, View};
 
@@ -54,14 +54,33 @@ pub struct Matrices {
 pub fn type_of_product(of_a: DataType) -> DataType {
     match of_a {
         DataType::I8 => DataType::I32,
-        DataType::F8E4M3 => DataType::Bf16,
+        DataType::F8E4M3 | DataType::F8E5M2 => DataType::Bf16,
         other => other,
     }
 }
 
-/// Calls a function with the types of A and B, and of C.
+/// Calls a function with the types of A and B together, and of C. Other types than 8-bit floats are those of A.
 macro_rules! for_types {
-    ($operation:expr, $a:expr, $c:expr, $function:ident($($argument:expr),*)) => {{
+    ($operation:expr, $operands:expr, $c:expr, $function:ident($($argument:expr),*)) => {{
+        use $crate::data_type::DataType::{Bf16, F8E4M3, F8E5M2, F16, F32};
+        type E4m3E5m2 = cutlet::MixedF8<cutlet::F8E4M3, cutlet::F8E5M2>;
+        type E5m2E4m3 = cutlet::MixedF8<cutlet::F8E5M2, cutlet::F8E4M3>;
+        match ($operands, $c) {
+            ([F8E5M2, F8E5M2], Bf16) => $function::<cutlet::F8E5M2, cutlet::bf16>($($argument),*),
+            ([F8E5M2, F8E5M2], F16) => $function::<cutlet::F8E5M2, cutlet::f16>($($argument),*),
+            ([F8E5M2, F8E5M2], F32) => $function::<cutlet::F8E5M2, f32>($($argument),*),
+            ([F8E4M3, F8E5M2], Bf16) => $function::<E4m3E5m2, cutlet::bf16>($($argument),*),
+            ([F8E4M3, F8E5M2], F16) => $function::<E4m3E5m2, cutlet::f16>($($argument),*),
+            ([F8E4M3, F8E5M2], F32) => $function::<E4m3E5m2, f32>($($argument),*),
+            ([F8E5M2, F8E4M3], Bf16) => $function::<E5m2E4m3, cutlet::bf16>($($argument),*),
+            ([F8E5M2, F8E4M3], F16) => $function::<E5m2E4m3, cutlet::f16>($($argument),*),
+            ([F8E5M2, F8E4M3], F32) => $function::<E5m2E4m3, f32>($($argument),*),
+            ([a, _], c) => {
+                $crate::product::for_types!(of one: $operation, a, c, $function($($argument),*))
+            }
+        }
+    }};
+    (of one: $operation:expr, $a:expr, $c:expr, $function:ident($($argument:expr),*)) => {{
         use $crate::data_type::DataType::{Bf16, F8E4M3, F16, F32, F64, I8, I32};
         match ($a, $c) {
             (F32, F32) => $function::<f32, f32>($($argument),*),
@@ -91,7 +110,8 @@ pub(crate) use for_types;
 pub fn no_product<T>(operation: &str, a: DataType, c: DataType) -> Result<T> {
     wrong_type(format!(
         "{operation}: a is {} and out is {}; there are products of float32, bfloat16 and float16 into one another, of \
-         float8_e4m3fn into these, of float64 into float64, and of int8 into int32, float32, bfloat16 and float16",
+         float8_e4m3fn and float8_e5m2 into these, of float64 into float64, and of int8 into int32, float32, bfloat16 \
+         and float16",
         a.name(),
         c.name()
     ))
@@ -132,7 +152,7 @@ pub trait Scaling: Operand {
     /// The description with scales of blocks of A and B. Of other types, the caller has refused them.
     fn scaled<'a, D: DeviceData>(
         gemm: Gemm<'a, Self, D>,
-        _scales: [Matrix<'a, f32>; 2],
+        _scales: (BlockScales<'a>, BlockScales<'a>),
     ) -> Gemm<'a, Self, D> {
         gemm
     }
@@ -149,20 +169,33 @@ impl Scaling for f32 {}
 impl Scaling for bf16 {}
 impl Scaling for f16 {}
 impl Scaling for f64 {}
-impl Scaling for i8 {
-    fn outer_scaled<'a, D: Gating>(
-        gemm: Gemm<'a, Self, D>,
-        scales: [View<'a, f32>; 2],
-    ) -> Gemm<'a, Self, D> {
-        D::outer_scaled(gemm, scales)
-    }
+
+/// Element types that have no scales but those of rows and columns.
+macro_rules! with_outer_scales {
+    ($($element:ty),+) => {$(
+        impl Scaling for $element {
+            fn outer_scaled<'a, D: Gating>(
+                gemm: Gemm<'a, Self, D>,
+                scales: [View<'a, f32>; 2],
+            ) -> Gemm<'a, Self, D> {
+                D::outer_scaled(gemm, scales)
+            }
+        }
+    )+};
 }
+with_outer_scales!(i8, F8E5M2, MixedF8<F8E4M3, F8E5M2>, MixedF8<F8E5M2, F8E4M3>);
+
 impl Scaling for F8E4M3 {
     fn scaled<'a, D: DeviceData>(
         gemm: Gemm<'a, Self, D>,
-        [of_a, of_b]: [Matrix<'a, f32>; 2],
+        (of_a, of_b): (BlockScales<'a>, BlockScales<'a>),
     ) -> Gemm<'a, Self, D> {
-        gemm.block_scales(of_a, of_b)
+        match (of_a, of_b) {
+            (BlockScales::OfOne(a), BlockScales::OfOne(b)) => gemm.block_scales(a, b),
+            (BlockScales::OfOne(a), BlockScales::OfEach(b)) => gemm.block_scales(a, b),
+            (BlockScales::OfEach(a), BlockScales::OfOne(b)) => gemm.block_scales(a, b),
+            (BlockScales::OfEach(a), BlockScales::OfEach(b)) => gemm.block_scales(a, b),
+        }
     }
 
     fn outer_scaled<'a, D: Gating>(
@@ -170,6 +203,28 @@ impl Scaling for F8E4M3 {
         scales: [View<'a, f32>; 2],
     ) -> Gemm<'a, Self, D> {
         D::outer_scaled(gemm, scales)
+    }
+}
+
+/// Scales of blocks.
+pub enum BlockScales<'a> {
+    /// Of one matrix. It may have no elements.
+    OfOne(Matrix<'a, f32>),
+    /// Of each matrix of several.
+    OfEach(Tensor<'a, f32>),
+}
+
+impl<'a> BlockScales<'a> {
+    /// Those of an array.
+    fn of(
+        shaped: Shaped,
+        array: &'a Array,
+        context: &'static Context,
+    ) -> cutlet::Result<BlockScales<'a>> {
+        Ok(match array.rank() {
+            2 => BlockScales::OfOne(shaped.of::<f32>(array, context)?),
+            _ => BlockScales::OfEach(shaped.batch_of::<f32>(array, array.shape()[0], context)?),
+        })
     }
 }
 
@@ -209,6 +264,19 @@ gating! {
     i32: |_gemm| None, |gemm, _| gemm;
 }
 
+/// Returns an error unless A and B have one type, or each has one of the formats of 8-bit floats.
+pub fn expect_operand_types(operation: &str, a: &Array, b: &Array) -> Result<()> {
+    match is_float8(a.data_type) && is_float8(b.data_type) {
+        true => Ok(()),
+        false => b.expect_type(operation, a.data_type),
+    }
+}
+
+/// Whether these are 8-bit floats.
+fn is_float8(data_type: DataType) -> bool {
+    matches!(data_type, DataType::F8E4M3 | DataType::F8E5M2)
+}
+
 impl Product<'_> {
     /// Enqueues the product.
     ///
@@ -218,7 +286,7 @@ impl Product<'_> {
         let matrices = self.matrices(call.operation)?;
         for_types!(
             call.operation,
-            self.a.data_type,
+            [self.a.data_type, self.b.data_type],
             self.c.data_type,
             enqueue(call, self, matrices)
         )
@@ -229,7 +297,7 @@ impl Product<'_> {
     /// # Errors
     /// If the arrays do not fit each other.
     pub fn matrices(&self, operation: &'static str) -> Result<Matrices> {
-        self.b.expect_type(operation, self.a.data_type)?;
+        expect_operand_types(operation, self.a, self.b)?;
         let of_c = self.bias.map(|(bias, _)| bias).into_iter();
         for array in of_c.chain(self.residual) {
             array.expect_type(operation, self.c.data_type)?;
@@ -256,8 +324,8 @@ impl Product<'_> {
                     None
                 }
                 Some([of_a, of_b]) => Some([
-                    self.expect_scales(operation, of_a)?,
-                    self.expect_scales(operation, of_b)?,
+                    self.expect_scales(operation, of_a, self.a)?,
+                    self.expect_scales(operation, of_b, self.b)?,
                 ]),
                 None => None,
             },
@@ -269,32 +337,43 @@ impl Product<'_> {
         Ok(matrices)
     }
 
-    /// Whether scales are of rows and columns: as many as these, as a vector or a matrix, or one of all. Of 8-bit floats,
-    /// other matrices are scales of blocks.
+    /// Whether scales are of rows and columns: as many as these, with fewer dimensions or as matrices, or one of all. Of
+    /// e4m3, other matrices are scales of blocks.
     fn are_outer(&self, [of_a, of_b]: [&Array; 2]) -> bool {
-        let is_outer = |scales: &Array, own: [usize; 2]| {
-            scales.rank() < 2 || scales.shape() == own || scales.shape() == [1, 1]
+        let is_outer = |scales: &Array, of: &Array, own: [usize; 2]| {
+            let [.., rows, columns] = *scales.shape() else {
+                return true;
+            };
+            scales.rank() < of.rank() || [own, [1, 1]].contains(&[rows, columns])
         };
-        let [.., m, n] = self.c.shape() else {
+        let ([.., m, _], [.., n]) = (self.a.shape(), self.b.shape()) else {
             return false;
         };
-        match self.a.data_type {
-            DataType::I8 => true,
-            DataType::F8E4M3 => is_outer(of_a, [*m, 1]) && is_outer(of_b, [1, *n]),
-            _ => false,
+        match [self.a.data_type, self.b.data_type] {
+            [DataType::F8E4M3, DataType::F8E4M3] => {
+                is_outer(of_a, self.a, [*m, 1]) && is_outer(of_b, self.b, [1, *n])
+            }
+            [DataType::I8, _] => true,
+            types => types.into_iter().all(is_float8),
         }
     }
 
-    /// Returns an error unless these are scales of blocks of A or B.
-    fn expect_scales(&self, operation: &'static str, scales: &Array) -> Result<Shaped> {
+    /// Returns an error unless these are scales of blocks of an operand: A or B.
+    fn expect_scales(
+        &self,
+        operation: &'static str,
+        scales: &Array,
+        operand: &Array,
+    ) -> Result<Shaped> {
         if self.a.data_type != DataType::F8E4M3 {
             return wrong_type(format!(
-                "{operation}: a is {}, and scale_a and scale_b were given; they are for float8_e4m3fn and int8",
+                "{operation}: a is {}, and scale_a and scale_b were given; they are for float8_e4m3fn, float8_e5m2 and \
+                 int8",
                 self.a.data_type.name()
             ));
         }
         scales.expect_type(operation, DataType::F32)?;
-        scales.expect_rank(operation, 2)?;
+        scales.expect_rank(operation, operand.rank())?;
         scales.matrix(operation)
     }
 
@@ -527,14 +606,13 @@ pub fn described<'a, T: Multiplied<D>, D: Gating>(
         (None, Some(beta)) => gemm.beta(beta),
         (None, None) => gemm,
     };
-    if let Some([of_a, of_b]) = product.scales {
+    // Without k there is nothing to scale.
+    if let Some([of_a, of_b]) = product.scales.filter(|_| zeros.is_none()) {
         gemm = match scales {
             Some([shape_a, shape_b]) => {
-                let scales = [
-                    shape_a.of::<f32>(of_a, context)?,
-                    shape_b.of::<f32>(of_b, context)?,
-                ];
-                T::scaled(gemm, scales)
+                let of_a = BlockScales::of(shape_a, of_a, context)?;
+                let of_b = BlockScales::of(shape_b, of_b, context)?;
+                T::scaled(gemm, (of_a, of_b))
             }
             None => {
                 let scales = [of_a.memory::<f32>(context)?, of_b.memory::<f32>(context)?];

@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 
 use crate::call::Call;
 use crate::data_type::DataType;
-use crate::error::{Result, wrong_value};
+use crate::error::{Result, wrong_type, wrong_value};
 use crate::gemm::Asked;
 use crate::options::Follows;
 use crate::product::{Factors, Gating, Matrices, Multiplied, Product, described, for_types};
@@ -184,9 +184,17 @@ fn measured(call: &Call<'_>, product: &Product<'_>) -> Result<Tuned> {
     if product.follows == Follows::SwiGlu || product.a.shape()[1] == 0 {
         return not_tuned();
     }
-    for_types!(
+    let of_a = product.a.data_type;
+    if product.b.data_type != of_a {
+        return wrong_type(format!(
+            "{NAME}: a is {} and b is {}; products of two formats are not tuned",
+            of_a.name(),
+            product.b.data_type.name()
+        ));
+    }
+    for_types!(of one:
         NAME,
-        product.a.data_type,
+        of_a,
         product.c.data_type,
         measure(call, product, matrices)
     )

@@ -84,8 +84,73 @@ def test_scales_of_eight_bit_floats():
         cutlet.gemm(a, b, scale_a=scale_a)
     with pytest.raises(ValueError, match="10×2"):
         cutlet.gemm(a, b, scale_a=scale_a[:, :2], scale_b=scale_b)
-    with pytest.raises(TypeError, match="they are for float8_e4m3fn and int8"):
+    with pytest.raises(TypeError, match="they are for float8_e4m3fn, float8_e5m2 and int8"):
         cutlet.gemm(wide(a), wide(b), scale_a=scale_a, scale_b=scale_b)
+
+
+def test_both_formats_of_eight_bit_floats(array):
+    e4m3, e5m2 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
+    scale_a, scale_b = numpy.full((9, 1), 2, "float32"), numpy.full(24, 0.5, "float32")
+    for of_a, of_b in ((e5m2, e5m2), (e4m3, e5m2), (e5m2, e4m3)):
+        a, b = array(9, 32, dtype=of_a), array(32, 24, dtype=of_b)
+        c = cutlet.gemm(a, b, dtype="float32")
+        numpy.testing.assert_allclose(c, wide(a) @ wide(b), rtol=1e-5)
+        assert cutlet.gemm(a, b).dtype == BF16
+        scaled = cutlet.gemm(a, b, scale_a=scale_a, scale_b=scale_b, dtype="float32")
+        numpy.testing.assert_allclose(scaled, c, rtol=1e-5)
+    with pytest.raises(TypeError, match="b"):
+        cutlet.gemm(a, array(32, 24))
+
+
+def scaled(random, a, b):
+    """Scales of rows and of columns, and of blocks, with the operands that they make."""
+    [m, k], n = a.shape[-2:], b.shape[-1]
+    uniform = lambda *shape: random.uniform(1, 2, shape).astype("float32")
+    of_a, of_b = uniform(*a.shape[:-1], 1), uniform(*b.shape[:-2], 1, n)
+    yield of_a, of_b, wide(a) * of_a, wide(b) * of_b
+    of_a = uniform(*a.shape[:-1], -(-k // 128))
+    of_b = uniform(*b.shape[:-2], -(-k // 128), -(-n // 128))
+    spread_a = numpy.repeat(of_a, 128, -1)[..., :k]
+    spread_b = numpy.repeat(numpy.repeat(of_b, 128, -2), 128, -1)[..., :k, :n]
+    yield of_a, of_b, wide(a) * spread_a, wide(b) * spread_b
+
+
+def test_scales_of_several_products():
+    random = numpy.random.default_rng(3)
+    e4m3 = ml_dtypes.float8_e4m3fn
+    m, n, k = 10, 136, 272
+    a = random.uniform(-2, 2, (3, m, k)).astype(e4m3)
+    # Columns are contiguous.
+    b = random.uniform(-2, 2, (3, n, k)).astype(e4m3).transpose(0, 2, 1)
+    close = lambda c, expected: numpy.testing.assert_allclose(wide(c), expected, rtol=1 / 100, atol=0.1)
+    for scale_a, scale_b, of_a, of_b in scaled(random, a, b):
+        close(cutlet.gemm_batched(a, b, scale_a=scale_a, scale_b=scale_b), of_a @ of_b)
+        in_f32 = cutlet.gemm_batched(a, b, scale_a=scale_a, scale_b=scale_b, dtype="float32")
+        numpy.testing.assert_allclose(in_f32, of_a @ of_b, rtol=1e-4, atol=1e-2)
+        if scale_a.shape[-1] > 1:
+            # Rows are contiguous, as kernels of groups read them.
+            scale_a, scale_b = (numpy.asfortranarray(it.transpose(1, 2, 0)).transpose(2, 0, 1) for it in (scale_a, scale_b))
+            padded = numpy.zeros((3, 3, 12), "float32").transpose(0, 2, 1)[:, :m]
+            padded[:] = scale_a
+            scale_a = padded
+        rows = numpy.array([10, 0, 3], "int32")
+        c = numpy.full((3, m, n), 5, BF16)
+        cutlet.grouped_gemm(a, b, rows=rows, out=c, scale_a=scale_a, scale_b=scale_b)
+        for group, count in enumerate(rows):
+            close(c[group, :count], (of_a @ of_b)[group, :count])
+            assert (wide(c[group, count:]) == 5).all()
+    ends = numpy.array([4, 4, 10], "int32")
+    for scale_a, scale_b, of_a, of_b in scaled(random, a[0], b):
+        if scale_a.shape[-1] > 1:
+            scale_b = numpy.ascontiguousarray(scale_b.transpose(0, 2, 1)).transpose(0, 2, 1)
+        c = cutlet.grouped_gemm(a[0], b, ends=ends, scale_a=scale_a, scale_b=scale_b)
+        expected = numpy.concatenate([of_a[:4] @ of_b[0], of_a[4:] @ of_b[2]])
+        close(c, expected)
+    c = cutlet.grouped_gemm(a[0], b, ends=ends, scale_a=scale_a[:1, 0], scale_b=numpy.array([1, 2, 3], "float32"))
+    expected = numpy.concatenate([wide(a)[0, :4] @ wide(b)[0], 3 * wide(a)[0, 4:] @ wide(b)[2]])
+    close(c, scale_a[0, 0] * expected)
+    with pytest.raises(ValueError, match="give one for each of the columns of each matrix"):
+        cutlet.gemm_batched(a, b, scale_a=scale_a[:1, 0], scale_b=numpy.ones((3, 5), "float32"))
 
 
 @pytest.mark.parametrize("of_c", ["bfloat16", "float16", "float32"])

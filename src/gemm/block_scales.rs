@@ -20,7 +20,7 @@ pub struct BlockScales<'a> {
     pub b: Batch<'a, f32>,
 }
 
-impl BlockScales<'_> {
+impl<'a> BlockScales<'a> {
     /// Refuses scales of other extents than those of a product, or not of so many As and Bs, in memory of C's addresses,
     /// or that work in the stream may not use.
     pub fn check(
@@ -67,10 +67,22 @@ impl BlockScales<'_> {
         Ok(use_in(self.b.first.view, "B's scales")?)
     }
 
+    /// Those of the product with this number.
+    pub fn of_product(self, nth: usize) -> Result<Self> {
+        Ok(Self {
+            a: self.a.nth(nth)?,
+            b: self.b.nth(nth)?,
+        })
+    }
+
     /// Elements from the scales of a group's A, and B, to those of the next one's. `None` if they are not evenly apart.
     pub fn strides(&self) -> Option<[usize; 2]> {
         let (a, b) = (&self.a.repeats, &self.b.repeats);
-        let [mode] = BatchModes::of([a, b, b], true).ok()?.at_most::<1>().ok()?;
+        let most = if a.count() > b.count() { a } else { b };
+        let [mode] = BatchModes::of([a, b, most], true)
+            .ok()?
+            .at_most::<1>()
+            .ok()?;
         let [of_a, of_b, _] = mode.strides;
         Some([of_a, of_b])
     }

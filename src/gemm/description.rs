@@ -14,7 +14,7 @@ use super::group_sizes::{GroupEnds, GroupRows};
 use super::indexed_rows::RowIndices;
 use super::operand::{Operand, ScaledOperand};
 use super::outer_mode::OuterMode;
-use super::outer_scales::OuterScales;
+use super::outer_scales::{OperandScales, OuterScales};
 use super::plan::{self, Plan};
 use super::plan_cache;
 use super::precision::Precision;
@@ -198,7 +198,7 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
     /// right.
     ///
     /// [`run`](Self::run) fails if there is not an end for each B, if C is column-major, if there is a residual, or if
-    /// C has another type than the kernels write: that of A, or `i32` for `i8`.
+    /// C has another type than the kernels write: that of A, `i32` for `i8`, or `bf16` for `F8E4M3`.
     ///
     /// ```
     /// use cutlet::{Device, DeviceTensor, Gemm, layout};
@@ -230,7 +230,8 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
     }
 
     /// Takes A for a table: row `r` of the product's A is the row of the table that the index number `r` names. The rows
-    /// are read from the table, without a copy of A in memory.
+    /// are read from the table, without a copy of A in memory. Where no kernel does so, as for 8-bit floats, a gather
+    /// copies them to scratch memory first.
     ///
     /// The table and C are row-major. An index that is no row of the table is never used as an address:
     /// [`IndexedRows::out_of_range`](crate::IndexedRows::out_of_range) says what becomes of its row. With
@@ -444,10 +445,11 @@ impl<'a, D: DeviceData> Gemm<'a, F8E4M3, D> {
     /// Nothing is copied if `of_a` is column-major at multiples of 16 bytes, and `of_b` column-major. C is row-major.
     /// The products of a block are added by tensor cores, and scaled and added in f32.
     ///
-    /// In groups of rows, each B has scales of its own: `of_b` is (k/128, n/128, groups). With
-    /// [`group_rows`](Self::group_rows), `of_a` is (m, k/128, groups). C is then of `bf16`, and nothing is copied but scales
-    /// of the one A of [`group_ends`](Self::group_ends): A and B are K-major at multiples of 16 bytes, and other scales
-    /// are column-major, those of A at multiples of 16 bytes.
+    /// In a batch and in groups of rows, each matrix has scales of its own: `of_b` is (k/128, n/128, L), and `of_a` is
+    /// (m, k/128, L), but (m, k/128) with [`group_ends`](Self::group_ends). C of groups is of `bf16`, and nothing is copied
+    /// but scales of the one A of `group_ends`: A and B are K-major at multiples of 16 bytes, and other scales are
+    /// column-major, those of A at multiples of 16 bytes. So are operands of a batch that one launch multiplies; others are
+    /// multiplied one by one. With [`gather_a`](Self::gather_a), `of_a` has the scales of the table.
     ///
     /// ```
     /// use cutlet::{Device, DeviceTensor, F8E4M3, Gemm, bf16};
@@ -489,6 +491,11 @@ impl<'a, T: ScaledOperand, D: Float> Gemm<'a, T, D> {
     /// Multiplies the product by scales of A's rows and of B's columns: C[i, j] gets `of_a[i] · of_b[j]` times the sum
     /// of products. `of_a` has m scales, or one for all rows. `of_b` has n, or one for all columns.
     ///
+    /// In a batch and in groups of rows, each matrix has scales of its own, which follow those of the matrix before: `of_a`
+    /// has m · L, and `of_b` n · L. They may also be L, one for each matrix, or one for all. With
+    /// [`group_ends`](Self::group_ends), all rows are in one A. With [`gather_a`](Self::gather_a), `of_a` has a scale for each
+    /// row of the table.
+    ///
     /// Sums of `i8` are exact in `i32`, and rounded to `f32`. Those of 8-bit floats are as exact as the
     /// [`precision`](Self::precision) says. They are multiplied by `alpha` and the scales. Beta and what else is fused
     /// come after the scales.
@@ -497,8 +504,8 @@ impl<'a, T: ScaledOperand, D: Float> Gemm<'a, T, D> {
     /// TMA can store C: its rows begin at multiples of 16 bytes and have a multiple of 16 bytes. Otherwise a second
     /// kernel scales.
     ///
-    /// [`run`](Self::run) fails if there are other numbers of scales, or if C overlaps them. Also in a batch, in groups,
-    /// with rows of a table, and with gates.
+    /// [`run`](Self::run) fails if there are other numbers of scales, if C overlaps them, or if C is scattered. Also in
+    /// groups, unless operands are `F8E4M3` and C is of `bf16`.
     ///
     /// ```
     /// use cutlet::{Device, DeviceTensor, Gemm};
@@ -518,8 +525,8 @@ impl<'a, T: ScaledOperand, D: Float> Gemm<'a, T, D> {
         of_b: impl IntoView<'a, Element = f32>,
     ) -> Self {
         let scales = OuterScales {
-            a: of_a.into_view(),
-            b: of_b.into_view(),
+            a: OperandScales::new(of_a.into_view()),
+            b: OperandScales::new(of_b.into_view()),
         };
         Gemm {
             scales: Scales::Outer(scales),

@@ -3,12 +3,13 @@
 
 use std::ops::Range;
 
-use cutlet_host::{Device, IntoView, Stream, View};
+use cutlet_device::{DeviceData, GlobalMut};
+use cutlet_host::{Device, IntoView, KernelArg, Stream, View};
 use cutlet_kernels::gemm::named_rows;
 
 use crate::matrix::{addresses, in_stream, pointer, pointer_mut};
-use crate::rows::{Index, IndexView, Misses, OutOfRange};
-use crate::{Error, Result};
+use crate::rows::{Index, IndexView, Misses, OutOfRange, Report, RowOperation};
+use crate::{Error, Matrix, MatrixMut, Result, gather};
 
 /// Indices of rows for [`Gemm::gather_a`](crate::Gemm::gather_a) and [`Gemm::scatter_c`](crate::Gemm::scatter_c), and the
 /// report of indices that are no rows of their table.
@@ -119,6 +120,31 @@ impl<'a> RowIndices<'a> {
         self.out_of_range
     }
 
+    /// Enqueues `output[r] = table[indices[r]]`. Rows of indices outside of the table are zeros.
+    pub(super) fn gather<T: DeviceData>(
+        &self,
+        stream: &Stream,
+        table: Matrix<'_, T>,
+        mut output: MatrixMut<'_, T>,
+    ) -> Result<()> {
+        let rows = output.rows();
+        if rows == 0 || output.columns() == 0 {
+            return Ok(());
+        }
+        if self.out_of_range == OutOfRange::Skip {
+            stream.fill_bytes(output.view.reborrow(), 0)?;
+        }
+        let operation = RowOperation {
+            from: table.in_part(),
+            indices: self.indices,
+            to: output.in_part(),
+            table_rows: table.rows(),
+            rows,
+            out_of_range: self.out_of_range,
+        };
+        gather::launch(stream, operation, &mut ReportOfRows(self.first_miss))
+    }
+
     /// The rows of a table of `table_rows` rows, `ld` elements apart, for a kernel.
     pub(super) fn named(&self, table_rows: usize, ld: usize) -> named_rows::NamedRows {
         named_rows::NamedRows {
@@ -129,6 +155,16 @@ impl<'a> RowIndices<'a> {
             wide_indices: self.indices.wide(),
             out_of_range: self.out_of_range.policy(),
         }
+    }
+}
+
+/// The report of the indices of a product's rows.
+struct ReportOfRows<'a>(View<'a, u64>);
+
+impl Report for ReportOfRows<'_> {
+    fn of_launch(&mut self) -> impl KernelArg<GlobalMut<u64>> {
+        let Self(report) = self;
+        pointer_mut::<u64>(report.address())
     }
 }
 

@@ -69,8 +69,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             residual,
             ..gemm.epilogue
         };
-        let scales = gemm.scales;
-        check_scaled(gemm, &rows, &groups)?;
+        check_scaled(gemm, &rows)?;
         check_formats(gemm)?;
         let Operands { a, b, c: of_c } = match &mut gemm.operands {
             Ok(operands) => operands,
@@ -86,13 +85,14 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             in_stream("gemm", stream, "the sizes of groups", sizes)?;
             disjoint("gemm", "the sizes of groups", addresses(&sizes), c.clone())?;
         }
-        let extents = [m, of_c.first.columns(), a.first.columns()];
-        let counts = match groups.sizes {
-            Sizes::None => [1, 1],
-            Sizes::Ends(_) => [1, groups.count()],
-            Sizes::Counts(_) => [groups.count(); 2],
-        };
-        scales.check(stream, extents, counts, c.clone())?;
+        let n = epilogue.columns_of_b(of_c.first.columns());
+        let counts = [a.repeats.distinct(), b.repeats.distinct()];
+        let scales = gemm.scales.checked(
+            stream,
+            [a.first.rows(), n, a.first.columns()],
+            counts,
+            c.clone(),
+        )?;
         in_stream("gemm", stream, "A", a.first.view)?;
         in_stream("gemm", stream, "B", b.first.view)?;
         in_stream("gemm", stream, "C", of_c.first.view.view())?;
@@ -262,22 +262,15 @@ fn check_rows<T: Operand, D: DeviceData>(gemm: &Gemm<'_, T, D>, rows: &Rows<'_>)
     }
 }
 
-/// Refuses scales of anything but one product or groups of rows with scales of blocks, and scales of blocks with a
-/// column-major C.
-fn check_scaled<T: Operand, D: DeviceData>(
-    gemm: &Gemm<'_, T, D>,
-    rows: &Rows<'_>,
-    groups: &Groups<'_>,
-) -> Result<()> {
+/// Refuses scales of a product that is scattered or has two modes of k, and scales of blocks with a column-major C.
+fn check_scaled<T: Operand, D: DeviceData>(gemm: &Gemm<'_, T, D>, rows: &Rows<'_>) -> Result<()> {
     if gemm.scales.kind() == ScalesKind::None {
         return Ok(());
     }
-    let has_groups = groups.have_sizes() && gemm.scales.are_of_blocks();
-    let is_plain = gemm.outer_k.count == 1 && rows.are_own() && gemm.epilogue.gate.is_none();
-    if !is_plain || !(groups.are_one() || has_groups) {
+    if gemm.outer_k.count > 1 || matches!(rows, Rows::OfC(_)) {
         return Err(Error::Arithmetic {
-            asked: "scales in a batch, in groups, with rows of a table or with gates".to_string(),
-            found: "they are of one product, or of blocks in groups of rows; multiply the products one by one",
+            asked: "scales of a product with rows of C's table, or with two modes of k".to_string(),
+            found: "no kernel has them; scatter C afterwards, or copy operands so that k is one mode",
         });
     }
     match operands_of(gemm)?.c.first.order() {
@@ -418,7 +411,8 @@ impl<'a> Groups<'a> {
                     .to_string(),
             ),
             Sizes::Counts(_) => BatchModes::of([a, b, c], true),
-            Sizes::None => BatchModes::of([a, b, c], false),
+            // Scales have the numbers of their products.
+            Sizes::None => BatchModes::of([a, b, c], gemm.scales.kind() != ScalesKind::None),
         };
         let modes = modes.and_then(|it| match sizes {
             Sizes::None => it.at_most(),
@@ -535,7 +529,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             beta: self.beta,
             precision: self.precision,
             epilogue: self.epilogue,
-            scales: self.scales,
+            scales: self.scales.of_product(nth)?,
         })
     }
 }

@@ -11,7 +11,7 @@ use super::precision::Precision;
 use super::problem::{Problem, ProblemShape};
 use super::scales::ScalesKind;
 use super::tuning_file::installed;
-use super::{Activation, gated};
+use super::{Activation, gated, gathered};
 use crate::{Error, Order, Result};
 
 /// A family of kernels that multiplies matrices of `T` into a C of `D`.
@@ -234,8 +234,11 @@ pub fn plan<T: Operand, D: DeviceData>(
             names: names(families, stream.device(), problem),
         })
     };
-    // What each row is made of is known on the device alone, so that no other launches can take the kernel's place.
+    // What each row is made of is known on the device alone, so that only a gather before the product can take the
+    // kernel's place.
     let needs_one_launch = !problem.rows.are_own() || problem.groups.have_sizes();
+    // A named kernel gathers rows itself, or multiplies those that were gathered.
+    let may_gather = || kernel.is_none() || names(families, stream.device(), problem).is_empty();
     let mut found = fastest(families, stream, problem, kernel)?;
     let general = families.iter().filter(|family| family.is_general());
     let all_refuse = found.refusals.len() == general.count();
@@ -249,6 +252,9 @@ pub fn plan<T: Operand, D: DeviceData>(
         (None, _) if problem.epilogue.gate.is_some() => {
             gated::plan(families, types, stream, problem, choice)
         }
+        (None, _) if gathered::takes(problem) && may_gather() => {
+            Ok(gathered::plan(Planner::new(families, types, choice)))
+        }
         (None, _) if needs_one_launch && kernel.is_some() => unknown(),
         (None, _) if !problem.rows.are_own() => Err(Error::Arithmetic {
             asked: "a product with rows of a table".to_string(),
@@ -257,14 +263,12 @@ pub fn plan<T: Operand, D: DeviceData>(
         (None, _) if problem.groups.have_sizes() => Err(Error::Arithmetic {
             asked: "a product of groups whose rows are known on the device".to_string(),
             found: "no kernel has it for these element types; use a C of A's type, of i32 for i8, and of bf16 for \
-                    F8E4M3, with scales of blocks and K-major operands",
+                    F8E4M3, whose operands are K-major at multiples of 16 bytes",
         }),
-        (None, _) if !problem.groups.are_one() => Ok(LaunchPlan::of_several(OneByOne {
-            families,
-            types,
-            kernel: kernel.map(str::to_string),
-            is_tuned: choice == Choice::Tuned,
-        })),
+        (None, _) if !problem.groups.are_one() => {
+            let planner = Planner::new(families, types, choice);
+            Ok(LaunchPlan::of_several(OneByOne(planner)))
+        }
         (None, Some(refusal)) => Err(refusal),
         (None, None) if families.is_empty() => Err(Error::Device {
             asked: "gemm of element types that cutlet has no kernels for",
@@ -332,8 +336,8 @@ fn fastest<T: Operand, D: DeviceData>(
     Ok(found)
 }
 
-/// The products of a batch, one after the other, where no kernel computes all of them.
-struct OneByOne<T: Operand, D: DeviceData> {
+/// What plans products when they are launched.
+pub struct Planner<T: Operand, D: DeviceData> {
     families: &'static [&'static dyn Family<T, D>],
     types: [ElementType; 2],
     /// The kernel that the caller named.
@@ -342,18 +346,40 @@ struct OneByOne<T: Operand, D: DeviceData> {
     is_tuned: bool,
 }
 
-impl<T: Operand, D: DeviceData> OneByOne<T, D> {
-    fn choice(&self) -> Choice<'_> {
-        match &self.kernel {
+impl<T: Operand, D: DeviceData> Planner<T, D> {
+    fn new(
+        families: &'static [&'static dyn Family<T, D>],
+        types: [ElementType; 2],
+        choice: Choice<'_>,
+    ) -> Self {
+        Planner {
+            families,
+            types,
+            kernel: match choice {
+                Choice::Named(name) => Some(name.to_string()),
+                Choice::Tuned | Choice::Estimated => None,
+            },
+            is_tuned: choice == Choice::Tuned,
+        }
+    }
+
+    /// Plans a product.
+    pub fn plan(&self, stream: &Stream, problem: &Problem<'_, T, D>) -> Result<LaunchPlan<T, D>> {
+        let choice = match &self.kernel {
             Some(name) => Choice::Named(name),
             None if self.is_tuned => Choice::Tuned,
             None => Choice::Estimated,
-        }
+        };
+        plan(self.families, self.types, stream, problem, choice)
     }
 }
 
+/// The products of a batch, one after the other, where no kernel computes all of them.
+struct OneByOne<T: Operand, D: DeviceData>(Planner<T, D>);
+
 impl<T: Operand, D: DeviceData> Launch<T, D> for OneByOne<T, D> {
     fn launch(&self, stream: &Stream, mut problem: Problem<'_, T, D>) -> Result<()> {
+        let Self(planner) = self;
         let mut planned: Option<(ProblemShape, LaunchPlan<T, D>)> = None;
         for nth in 0..problem.groups.count() {
             let problem = problem.nth(nth)?;
@@ -361,7 +387,7 @@ impl<T: Operand, D: DeviceData> Launch<T, D> for OneByOne<T, D> {
             // The alignment changes from one product to the next, unless they are multiples of it apart.
             let next = match planned.take() {
                 Some((of, next)) if of == shape => next,
-                _ => plan(self.families, self.types, stream, &problem, self.choice())?,
+                _ => planner.plan(stream, &problem)?,
             };
             next.launch(stream, problem)?;
             planned = Some((shape, next));

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::ops::Range;
 
-use cutlet_host::Stream;
+use cutlet_host::{Scratch, Stream};
 
 use super::block_scales::BlockScales;
-use super::outer_scales::OuterScales;
-use crate::Result;
+use super::outer_scales::{OperandScales, OuterScales};
+use crate::{Matrix, Result};
 
 /// The scales that A and B have.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +35,7 @@ pub enum ScalesKind {
     },
 }
 
-impl Scales<'_> {
+impl<'a> Scales<'a> {
     /// Which they are.
     pub fn kind(&self) -> ScalesKind {
         match self {
@@ -60,21 +60,67 @@ impl Scales<'_> {
         }
     }
 
-    /// Refuses scales of other extents than those of a product, or not of so many As and Bs, in memory of C's addresses,
-    /// or that work in the stream may not use.
-    pub fn check(
-        &self,
+    /// Those of products of these extents, of so many As and Bs. Refuses other extents and numbers of scales, scales in
+    /// memory of C's addresses, and those that work in the stream may not use.
+    pub fn checked(
+        self,
         stream: &Stream,
         extents: [usize; 3],
         counts: [usize; 2],
         c: Range<u64>,
-    ) -> Result<()> {
+    ) -> Result<Self> {
         let [m, n, _] = extents;
-        match self {
-            Scales::None => Ok(()),
-            Scales::Blocks(scales) => scales.check(stream, extents, counts, c),
-            Scales::Outer(scales) => scales.check(stream, [m, n], c),
+        match &self {
+            Scales::None => {}
+            Scales::Blocks(scales) => scales.check(stream, extents, counts, c)?,
+            Scales::Outer(scales) => {
+                return Ok(Scales::Outer(scales.checked(stream, [m, n], counts, c)?));
+            }
         }
+        Ok(self)
+    }
+
+    /// A copy of the scales of columns that threads may read in pairs of neighbours, if they may not read these so.
+    pub fn columns_in_pairs<'s>(&self, stream: &'s Stream) -> Result<Option<Scratch<'s, f32>>> {
+        match self {
+            Scales::Outer(scales) if !scales.are_in_pairs() => {
+                scales.columns_in_pairs(stream).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The scales of A's rows, as many as there are for each, if rows have scales of their own.
+    pub fn of_rows(&self) -> Result<Option<Matrix<'a, f32>>> {
+        match self {
+            Scales::None => Ok(None),
+            Scales::Blocks(scales) => Ok(Some(scales.a.first)),
+            Scales::Outer(scales) => scales.of_rows(),
+        }
+    }
+
+    /// The same with these scales of A's rows, packed.
+    pub fn with_rows(self, rows: Matrix<'a, f32>) -> Self {
+        match self {
+            Scales::None => Scales::None,
+            Scales::Blocks(scales) => Scales::Blocks(BlockScales {
+                a: rows.into(),
+                ..scales
+            }),
+            Scales::Outer(scales) => Scales::Outer(OuterScales {
+                a: OperandScales::new(rows.view),
+                ..scales
+            }),
+        }
+    }
+
+    /// Those of the product with this number.
+    pub fn of_product(self, nth: usize) -> Result<Self> {
+        Ok(match self {
+            Scales::None => Scales::None,
+            Scales::Blocks(scales) => Scales::Blocks(scales.of_product(nth)?),
+            Scales::Outer(scales) => Scales::Outer(scales.of_product(nth)?),
+        })
     }
 
     /// Those of the transposed product. Blocks have none: their product is not transposed.

@@ -5,7 +5,7 @@ use cutlet_host::Stream;
 use cutlet_kernels::gather::RowArgs;
 use cutlet_layout_core::Raster;
 
-use super::{Access, IndexView, Misses, OutOfRange, Reach, Unit, to_next_row};
+use super::{Access, IndexView, OutOfRange, Reach, Report, Unit, to_next_row};
 use crate::{MAX_EXTENT, Matrix, MatrixMut, Result};
 
 /// A kernel of a row operation, for rows of units `U`.
@@ -51,19 +51,19 @@ impl<T: DeviceData> RowOperation<'_, T> {
         stream: &Stream,
         Access { unit, reach }: Access,
         kernels: &RowKernels,
-        misses: &mut Misses,
+        report: &mut impl Report,
     ) -> Result<()> {
         let tile = reach.tile();
         match (unit, reach) {
-            (_, Reach::Long16) => self.launch(stream, kernels.long16, tile, misses),
-            (_, Reach::Medium16) => self.launch(stream, kernels.medium16, tile, misses),
-            (_, Reach::Short16) => self.launch(stream, kernels.short16, tile, misses),
-            (Unit::Words, Reach::Long) => self.launch(stream, kernels.words[0], tile, misses),
-            (Unit::Words, Reach::Short) => self.launch(stream, kernels.words[1], tile, misses),
-            (Unit::Halves, Reach::Long) => self.launch(stream, kernels.halves[0], tile, misses),
-            (Unit::Halves, Reach::Short) => self.launch(stream, kernels.halves[1], tile, misses),
-            (Unit::Bytes, Reach::Long) => self.launch(stream, kernels.bytes[0], tile, misses),
-            (Unit::Bytes, Reach::Short) => self.launch(stream, kernels.bytes[1], tile, misses),
+            (_, Reach::Long16) => self.launch(stream, kernels.long16, tile, report),
+            (_, Reach::Medium16) => self.launch(stream, kernels.medium16, tile, report),
+            (_, Reach::Short16) => self.launch(stream, kernels.short16, tile, report),
+            (Unit::Words, Reach::Long) => self.launch(stream, kernels.words[0], tile, report),
+            (Unit::Words, Reach::Short) => self.launch(stream, kernels.words[1], tile, report),
+            (Unit::Halves, Reach::Long) => self.launch(stream, kernels.halves[0], tile, report),
+            (Unit::Halves, Reach::Short) => self.launch(stream, kernels.halves[1], tile, report),
+            (Unit::Bytes, Reach::Long) => self.launch(stream, kernels.bytes[0], tile, report),
+            (Unit::Bytes, Reach::Short) => self.launch(stream, kernels.bytes[1], tile, report),
         }
     }
 
@@ -73,7 +73,7 @@ impl<T: DeviceData> RowOperation<'_, T> {
         stream: &Stream,
         kernel: &'static RowKernel<U>,
         tile: [usize; 2],
-        misses: &mut Misses,
+        report: &mut impl Report,
     ) -> Result<()> {
         let units = |elements: usize| elements * size_of::<T>() / size_of::<U>();
         let columns = units(self.to.columns());
@@ -107,7 +107,7 @@ impl<T: DeviceData> RowOperation<'_, T> {
             // matrices were checked against their memory, and the kernel checks the indices. What is written is
             // borrowed mutably and overlaps neither what is read nor the indices.
             unsafe {
-                let args = (from, self.indices.words(), to, misses.report(), args);
+                let args = (from, self.indices.words(), to, report.of_launch(), args);
                 stream.launch(&function, tiles.size(), args)?;
             }
         }

@@ -1,6 +1,7 @@
 //! Misses: the first index of some operations that was not a row of its table.
 
-use cutlet_host::{Buffer, Device, IntoView, Stream, View, ViewMut};
+use cutlet_device::GlobalMut;
+use cutlet_host::{Buffer, Device, IntoView, KernelArg, Stream, View, ViewMut};
 
 use super::Index;
 use crate::{Error, Result};
@@ -13,6 +14,18 @@ pub(crate) struct Misses {
     outcome: &'static str,
     /// The first position of such an index; `u64::MAX` if there is none.
     first: Buffer<u64>,
+}
+
+/// Where a launch reports the first index that was not a row of its table.
+pub(crate) trait Report {
+    /// The report, for a launch. It is written atomically.
+    fn of_launch(&mut self) -> impl KernelArg<GlobalMut<u64>>;
+}
+
+impl Report for Misses {
+    fn of_launch(&mut self) -> impl KernelArg<GlobalMut<u64>> {
+        self.report()
+    }
 }
 
 impl Misses {

@@ -97,7 +97,8 @@ pub use unpaired_outer_scales::UnpairedOuterScales;
 /// An epilogue may have operands of each row or column, such as a bias. [`row`](Self::row) and
 /// [`columns`](Self::columns) read them once for all of a thread's values, during the mainloop, and
 /// [`apply_pairs`](Self::apply_pairs) gets them. They take registers. So an epilogue with operands needs a C that TMA
-/// can store, and does not get old elements. (A [`Residual`] reads them itself.)
+/// can store, and does not get old elements. (A [`Residual`] reads them itself.) Kernels of groups have no such limits:
+/// they call [`apply`](Self::apply) where TMA cannot store.
 ///
 /// The epilogue is applied beyond C's edges, too. It must keep indices that it computes from the coordinate in bounds.
 ///

@@ -16,11 +16,12 @@
 //! | `row_store` | from accumulators to named rows of C |
 //! | `swiglu_store` | from accumulators of gates and ups to a C of half as many columns |
 //! | [`kernel_traits`], [`instance`] | what the host chooses a kernel by, and how it launches it |
-//! | [`instances`], [`k_major_instances`], [`e5m2_instances`], [`i8_instances`], [`block_scaled_instances`], [`grouped_instances`] | the kernels that the library launches |
+//! | [`instances`], [`k_major_instances`], [`e5m2_instances`], [`i8_instances`], [`block_scaled_instances`], [`grouped_instances`], [`e4m3_group_instances`] | the kernels that the library launches |
 
 pub mod block_scaled_instances;
 mod block_scales;
 mod config;
+pub mod e4m3_group_instances;
 pub mod e5m2_instances;
 mod element_types;
 mod epilogue_subtiles;

@@ -7,6 +7,7 @@
 
 mod block_scaled;
 mod block_scaled_groups;
+mod e4m3_groups;
 mod e5m2;
 mod epilogue_plan;
 mod fixup;

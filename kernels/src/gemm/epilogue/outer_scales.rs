@@ -1,5 +1,6 @@
 //! Scales of rows and columns.
 
+use cutlet_device::collective::Group;
 use cutlet_device::{DeviceData, Global};
 use cutlet_layout_core::Coord;
 
@@ -12,6 +13,8 @@ use super::{Epilogue, Pair};
 pub struct OuterScales {
     of_rows: Global<f32>,
     of_columns: Global<f32>,
+    /// Elements from the scales of one product of a batch, or of one group, to those of the next one.
+    to_next: [i64; 2],
     /// How many rows and columns have a scale of their own.
     own: [i32; 2],
     /// Not 0 if all rows, or all columns, have the first scale.
@@ -27,6 +30,7 @@ impl OuterScales {
         Self {
             of_rows: nowhere,
             of_columns: nowhere,
+            to_next: [0; 2],
             own: [0; 2],
             common: [0; 2],
             alpha,
@@ -40,7 +44,8 @@ impl OuterScales {
     /// # Safety
     /// The scales must exist while a kernel with the epilogue runs. Only earlier kernels may write them. (They may
     /// still run when this one begins.) If [`columns`](Epilogue::columns) is called and columns have scales of their
-    /// own, their number must be even and the first one aligned to two.
+    /// own, their number must be even and the first one aligned to two. The same holds for each
+    /// [product of several](Self::of_several).
     pub const unsafe fn new(
         alpha: f32,
         [of_rows, of_columns]: [Global<f32>; 2],
@@ -50,6 +55,7 @@ impl OuterScales {
         Self {
             of_rows,
             of_columns,
+            to_next: [0; 2],
             own: [
                 if is_one[0] { 0 } else { rows },
                 if is_one[1] { 0 } else { columns },
@@ -58,6 +64,12 @@ impl OuterScales {
             alpha,
             padding: 0,
         }
+    }
+
+    /// The scales of several products. Those of rows, and of columns, begin so many elements after those of the product
+    /// before. Groups that lie in one A have the scales of its rows instead.
+    pub const fn of_several(self, to_next: [i64; 2]) -> Self {
+        Self { to_next, ..self }
     }
 }
 
@@ -100,6 +112,22 @@ impl Epilogue for OuterScales {
         }
         // SAFETY: the number of scales is even, so that the second one exists too.
         unsafe { self.of_columns.load_vec(first.into()) }
+    }
+
+    #[inline(always)]
+    fn of_group(self, group: Group, _: i64) -> Self {
+        let nth = i64::from(group.index);
+        let [rows, columns] = self.to_next;
+        let (own_rows, first_row) = match self.own[0] {
+            0 => (0, 0),
+            _ => (group.rows, i64::from(group.first_row)),
+        };
+        Self {
+            of_rows: self.of_rows.offset(nth * rows + first_row),
+            of_columns: self.of_columns.offset(nth * columns),
+            own: [own_rows, self.own[1]],
+            ..self
+        }
     }
 
     #[inline(always)]
@@ -162,6 +190,30 @@ mod tests {
             assert_eq!(pairs[0], single);
             assert_eq!(single, [20.0 * expected[0], 200.0 * expected[1]]);
         }
+    }
+
+    #[test]
+    fn a_group_has_scales_of_its_own() {
+        let rows = [0.5, 3.0, 5.0];
+        let columns = Aligned([1.0, -2.0, 4.0, 0.25]);
+        let all = [rows.as_ptr(), columns.0.as_ptr()].map(Global::from_ptr);
+        // Groups of one row and of two, in one A. Each has two columns.
+        let group = Group {
+            index: 1,
+            first_row: 1,
+            rows: 2,
+        };
+        // SAFETY: the arrays outlive the calls and have the extents of both groups.
+        let scales = unsafe { OuterScales::new(2.0, all, [3, 2], [false; 2]) };
+        let second = scales.of_several([0, 2]).of_group(group, 0);
+        assert_eq!(second.apply(1.0, None, [1, 1]), 2.0 * 5.0 * 0.25);
+        // Beyond the group's rows nothing is read.
+        assert_eq!(second.row(2), 2.0);
+        // A scale for each of the groups.
+        // SAFETY: as above.
+        let scales = unsafe { OuterScales::new(1.0, all, [3, 2], [true; 2]) };
+        let second = scales.of_several([1, 3]).of_group(group, 0);
+        assert_eq!(second.apply(1.0, None, [0, 0]), 3.0 * 0.25);
     }
 
     #[test]

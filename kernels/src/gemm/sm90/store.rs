@@ -96,7 +96,9 @@ where
             ..
         } = params;
         let can_update = const {
-            C::Consumers::M_ATOMS == 1 && C::MajorC::IS_K_MAJOR && EpilogueOperands::<Epi>::ARE_NONE
+            C::Consumers::M_ATOMS == 1
+                && C::MajorC::IS_K_MAJOR
+                && (EpilogueOperands::<Epi>::ARE_NONE || S::IS_GROUPED)
         };
         // Read before the mainloop, so that the parameters are not reloaded after it.
         let updates =
@@ -140,16 +142,16 @@ where
         tile.local_tile::<C::AtomC>((m_atom::<C>(self.consumer, nth), 0u32))
     }
 
-    /// What the epilogue needs of an M atom's rows and columns.
+    /// What the epilogue, which is that of the tile's group, needs of an M atom's rows and columns.
     #[inline(always)]
-    fn atom_operands(&self, tile: &TileOfC<C>, nth: usize) -> EpilogueOperands<Epi> {
+    fn atom_operands(&self, epilogue: Epi, tile: &TileOfC<C>, nth: usize) -> EpilogueOperands<Epi> {
         if EpilogueOperands::<Epi>::ARE_NONE {
             return EpilogueOperands::none();
         }
         let places = self
             .atom_rows(tile, nth)
             .partition::<AccumulatorLayout<C::Mma>>(self.thread);
-        EpilogueOperands::read(self.epilogue, const { C::Tile::N / 8 }, |v| {
+        EpilogueOperands::read(epilogue, const { C::Tile::N / 8 }, |v| {
             places.bound().coordinate(v)
         })
     }
@@ -271,7 +273,7 @@ where
         // consumer's, and so is the buffer.
         unsafe {
             if self.updates {
-                if epilogue.reads_old() {
+                if !EpilogueOperands::<Epi>::ARE_NONE || epilogue.reads_old() {
                     subtiles.update(&rows, accumulators, epilogue);
                 } else {
                     if !epilogue.is_identity() {
@@ -286,7 +288,7 @@ where
             } else {
                 let operands = match nth {
                     0 if Self::READS_EARLY => operands,
-                    _ => self.atom_operands(&tile, nth),
+                    _ => self.atom_operands(epilogue, &tile, nth),
                 };
                 if Self::THREADS_STORE {
                     if !self.is_identity {
@@ -314,19 +316,22 @@ where
     #[inline(always)]
     fn prepare(&self, work: WorkTile) -> Self::Prepared {
         let output = &self.args.output;
-        let (c, extent) = match S::IS_GROUPED {
-            false => (self.c, output.extent),
+        let (c, extent, epilogue) = match S::IS_GROUPED {
+            false => (self.c, output.extent, self.epilogue),
             true => {
-                let group = self.scheduler.origin(work);
-                let c = self.c.offset(self.to_c(group));
-                (c, [group.rows, output.extent[1]])
+                let to_c = self.to_c(self.scheduler.origin(work));
+                (
+                    self.c.offset(to_c),
+                    [work.group.rows, output.extent[1]],
+                    self.epilogue.of_group(work.group, to_c),
+                )
             }
         };
         // SAFETY: the launcher promises that C is there.
         let c = unsafe { Tensor::new(c, RowMajor::new(extent, output.ldc)) };
         let tile = c.local_tile::<C::UnitC>(self.scheduler.begin(work));
         let operands = match Self::READS_EARLY {
-            true => self.atom_operands(&tile, 0),
+            true => self.atom_operands(epilogue, &tile, 0),
             false => EpilogueOperands::none(),
         };
         (tile, operands)

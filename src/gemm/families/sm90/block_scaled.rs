@@ -55,7 +55,7 @@ pub fn to_bf16(
     problem: &Problem<'_, F8E4M3, bf16>,
     named: Named<'_>,
 ) -> Result<Option<LaunchPlan<F8E4M3, bf16>>> {
-    if problem.groups.have_sizes() {
+    if !problem.groups.are_one() {
         return block_scaled_groups::to_bf16(stream, problem, named);
     }
     if problem.beta != 0.0 || !problem.epilogue.are_none() {
@@ -83,7 +83,7 @@ pub fn to_f32(
     let in_pairs = c.starts_runs_at(2 * size_of::<f32>()) && c.columns().is_multiple_of(2);
     let adds = problem.beta == 1.0;
     let is_sums = problem.epilogue.are_none() && (adds || problem.beta == 0.0);
-    if !(in_pairs && is_sums) || problem.groups.have_sizes() {
+    if !(in_pairs && is_sums) || !problem.groups.are_one() {
         return to_any_type(stream, problem, named);
     }
     let input = CostInput {
@@ -104,7 +104,7 @@ pub fn to_any_type<D: Output<Acc = f32>>(
     problem: &Problem<'_, F8E4M3, D>,
     named: Named<'_>,
 ) -> Result<Option<LaunchPlan<F8E4M3, D>>> {
-    if problem.groups.have_sizes() {
+    if !problem.groups.are_one() {
         return Ok(None);
     }
     let input = CostInput {

@@ -1,4 +1,4 @@
-//! GEMM of groups of rows of 8-bit floats with scales of blocks.
+//! GEMM of batches and groups of rows of 8-bit floats with scales of blocks.
 
 use std::ptr;
 
@@ -30,7 +30,9 @@ pub fn to_bf16(
 ) -> Result<Option<LaunchPlan<F8E4M3, bf16>>> {
     let orders = [problem.a.order(), problem.b.order()];
     let is_k_major = orders == [Order::RowMajor, Order::ColMajor];
-    if !is_k_major || !grouped::fits(problem) || !are_read(&scales_of(problem)) {
+    // Scales have no outer mode of the batch.
+    let has_inner_mode = problem.groups.modes[1].count == 1;
+    if !is_k_major || !has_inner_mode || !grouped::fits(problem) || !are_read(&scales_of(problem)) {
         return Ok(None);
     }
     let backend = stream.device().backend();
@@ -68,6 +70,10 @@ fn are_read(scales: &BlockScales<'_>) -> bool {
     let Some([stride_a, _]) = scales.strides() else {
         return false;
     };
+    if stride_a == 0 && scales.a.repeats.count() > 1 {
+        // The map has scales for each A, which are not the same.
+        return false;
+    }
     let unit = TMA_UNIT / size_of::<f32>();
     let is_aligned = stride_a.is_multiple_of(unit) && a.starts_runs_at(TMA_UNIT);
     let is_read = is_aligned && a.order() == Order::ColMajor;

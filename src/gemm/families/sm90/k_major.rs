@@ -17,7 +17,7 @@ use super::launch::{Prepared, Types};
 use super::outer_scaled::Instances;
 use super::tma_operand::TmaOperand;
 use super::{
-    NAME, block_scaled, by_partials_in_f32, by_second_kernel_of, cost_input, fastest,
+    NAME, block_scaled, by_partials_in_f32, by_second_kernel_of, cost_input, e4m3_groups, fastest,
     for_partial_output, names, of_orders, outer_scaled, plan_of, supports, tma_stores, write_c,
 };
 use crate::gemm::choice::cost::{CostInput, OutputPath};
@@ -41,10 +41,10 @@ pub struct Tf32;
 const PROMOTION: f64 = 1.15;
 
 /// The orders in which A and B are K-major.
-const K_MAJOR: [Order; 2] = [Order::RowMajor, Order::ColMajor];
+pub(super) const K_MAJOR: [Order; 2] = [Order::RowMajor, Order::ColMajor];
 
 macro_rules! e4m3 {
-    ($($c:ty: $plan:ident, $promoted:expr, $with_blocks:ident, $with_outer:expr;)+) => {$(
+    ($($c:ty: $plan:ident, $promoted:expr, $with_blocks:ident, $with_outer:expr, of several $of_several:expr, $names_of_several:expr;)+) => {$(
         impl Family<F8E4M3, $c> for E4m3 {
             fn name(&self) -> &'static str {
                 NAME
@@ -55,7 +55,10 @@ macro_rules! e4m3 {
             }
 
             fn candidates(&self, query: KernelQuery) -> Vec<&'static str> {
-                of_e4m3(query)
+                match query.of_batches {
+                    false => of_e4m3(query),
+                    true => $names_of_several(query),
+                }
             }
 
             fn plan(
@@ -66,6 +69,10 @@ macro_rules! e4m3 {
             ) -> Result<Option<LaunchPlan<F8E4M3, $c>>> {
                 let named = Named::of(kernel);
                 match problem.scales {
+                    _ if !problem.rows.are_own() => Ok(None),
+                    Scales::None | Scales::Outer(_) if !problem.groups.are_one() => {
+                        $of_several(stream, problem, named)
+                    }
                     Scales::Blocks(_) => block_scaled::$with_blocks(stream, problem, named),
                     Scales::Outer(_) => $with_outer(stream, problem, named),
                     Scales::None => with_fast(
@@ -79,10 +86,12 @@ macro_rules! e4m3 {
     )+};
 }
 e4m3! {
-    bf16: to_own_type, promoted_to_bf16, to_bf16, outer_to_bf16;
+    bf16: to_own_type, promoted_to_bf16, to_bf16, outer_to_bf16,
+        of several e4m3_groups::to_bf16, of_several;
     f16: to_other_type, |stream, problem, named| to_other_type(E4M3, stream, problem, named), to_any_type,
-        |_, _, _| Ok(None);
-    f32: to_f32, |stream, problem, named| to_f32(E4M3, stream, problem, named), to_f32, |_, _, _| Ok(None);
+        |_, _, _| Ok(None), of several |_, _, _| Ok(None), |_| Vec::new();
+    f32: to_f32, |stream, problem, named| to_f32(E4M3, stream, problem, named), to_f32, |_, _, _| Ok(None),
+        of several |_, _, _| Ok(None), |_| Vec::new();
 }
 
 /// Plans a C of bf16 without scales. The kernels for scales that compute Cᵀ multiply by alpha alone, and have a tile that
@@ -176,10 +185,10 @@ pub(super) fn built_for(device: &Device) -> Result<()> {
 /// The names of the kernels for e4m3 that the query asks for.
 fn of_e4m3(query: KernelQuery) -> Vec<&'static str> {
     let (mut all, fast) = match query.scales {
-        ScalesKind::Blocks => (
-            block_scaled::names(query.backend, query.of_batches),
-            Vec::new(),
-        ),
+        _ if query.fused != Fused::Nothing || query.indexed != IndexedOperand::None => {
+            return Vec::new();
+        }
+        ScalesKind::Blocks => (block_scaled::names(query.backend, false), Vec::new()),
         ScalesKind::Outer { .. } => (
             [
                 of_query(E4M3_OUTER, query),
@@ -194,6 +203,17 @@ fn of_e4m3(query: KernelQuery) -> Vec<&'static str> {
         all.extend(fast);
     }
     all
+}
+
+/// The names of the kernels for batches and groups of e4m3 that the query asks for.
+fn of_several(query: KernelQuery) -> Vec<&'static str> {
+    match (query.fused, query.indexed, query.scales) {
+        (Fused::Nothing, IndexedOperand::None, ScalesKind::Blocks) => {
+            block_scaled::names(query.backend, true)
+        }
+        (Fused::Nothing, IndexedOperand::None, _) => e4m3_groups::names(query.backend),
+        _ => Vec::new(),
+    }
 }
 
 /// The names of these kernels, if they do what the query asks for: single products, with nothing fused.
