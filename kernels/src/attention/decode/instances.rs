@@ -1,7 +1,7 @@
 //! The kernels of the library.
 
 use cutlet_device::collective::Stages;
-use cutlet_device::{Global, GlobalMut, Kernel, instantiate, thread_idx};
+use cutlet_device::{Global, GlobalMut, Kernel, instantiate};
 use half::{bf16, f16};
 
 use super::args::DecodeArgs;
@@ -46,7 +46,7 @@ macro_rules! instances {
                         output: GlobalMut<$type>,
                         args: DecodeArgs,
                         #[shared] storage: Storage<$type, Stages<$warps>, $features>,
-                    ) = decode::<$type, Stages<$warps>, $features, $blocks>(thread_idx(), ..);
+                    ) = decode::<$type, Stages<$warps>, $features, $blocks>;
                 }
 
                 instantiate! {

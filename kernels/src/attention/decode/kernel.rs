@@ -1,8 +1,8 @@
 //! The kernel: what a block does, and what becomes of its warps' outputs.
 
-use cutlet_device::{Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, grid_dim, sync_threads};
+use cutlet_device::{Global, GlobalMut, block_idx, grid_dim, lane_idx, sync_threads};
 use cutlet_layout_core::{
-    CopyPartition, Engine, L, RowMajor, Tensor, ThreadValue, TiledCopy, Width, tile_origin,
+    CopyPartition, Engine, L, RowMajor, Tensor, ThreadValue, TiledCopy, Tv, Width, tile_origin,
 };
 
 use super::args::{DecodeArgs, ROWS, Work};
@@ -13,10 +13,13 @@ use super::scores::Scores;
 use super::storage::{Outputs, Storage, block_of};
 use super::warp::Warp;
 use super::warps::Warps;
-use crate::attention::element::{Element, TileOfBlock};
+use crate::attention::element::{Element, TileOfBlock, warp_of_block};
 
 /// 64 features of the outputs in 128 parts: a thread of 128 would have each. A part has elements of one row.
 type Parts = TiledCopy<Width<4>, L!((16, 8):(8, 1)), L!((1, 4):(0, 1))>;
+/// The first parts of a warp, and of a lane.
+type PartsOfWarp = L!((1, 32):(1@0, 1@1));
+type PartOfLane = Tv<L!(32:1@1), L!(1:1@1)>;
 /// The elements of a part.
 type OfPart = <CopyPartition<Parts, TileOfBlock> as ThreadValue>::Val;
 
@@ -33,7 +36,6 @@ pub const fn threads<W: Warps>() -> u32 {
 /// each block, and as many logarithms.
 #[inline(always)]
 pub unsafe fn decode<T: Element, W: Warps, const D: usize, const BLOCKS: usize>(
-    thread: ThreadIdx<impl ThreadGroup>,
     queries: Global<T>,
     keys: Global<T>,
     values: Global<T>,
@@ -61,7 +63,7 @@ pub unsafe fn decode<T: Element, W: Warps, const D: usize, const BLOCKS: usize>(
         sync_threads();
         warp.give(attended, storage.second());
         sync_threads();
-        store::<T, W, D, BLOCKS>(thread, storage.second(), output, &args, work);
+        store::<T, W, D, BLOCKS>(storage.second(), output, &args, work);
     }
 }
 
@@ -72,13 +74,14 @@ pub unsafe fn decode<T: Element, W: Warps, const D: usize, const BLOCKS: usize>(
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 unsafe fn store<T: Element, W: Warps, const D: usize, const BLOCKS: usize>(
-    thread: ThreadIdx<impl ThreadGroup>,
     outputs: Outputs<W, D>,
     output: GlobalMut<T>,
     args: &DecodeArgs,
     work: Work,
 ) {
-    let mut part = thread.get();
+    let of_warp = Tensor::identity([1, 128]).local_tile::<PartsOfWarp>((0u32, warp_of_block()));
+    let [_, first] = of_warp.partition::<PartOfLane>(lane_idx()).coordinate(0);
+    let mut part = first as u32;
     while part < Parts::THREADS {
         // SAFETY: as promised by the caller.
         unsafe { store_part::<T, W, D, BLOCKS>(part, outputs, output, args, work) };
