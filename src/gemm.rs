@@ -25,6 +25,7 @@ mod plan;
 mod plan_cache;
 mod precision;
 mod problem;
+mod quantized;
 mod races;
 mod registry;
 mod scales;
@@ -121,6 +122,7 @@ pub fn gemm<'a, T: Element<D>, D: DeviceData>(
 /// | `f32` | `f32`, `bf16`, `f16` | on GPUs from Ampere on, by CUDA cores exactly, and by tensor cores in the lower [`Precision`]s |
 /// | `bf16`, `f16` | `bf16`, `f16`, `f32` | on the tensor cores of GPUs from Ampere on. Hopper has kernels of its own |
 /// | [`F8E4M3`](crate::F8E4M3), [`F8E5M2`](crate::F8E5M2), [one and the other](Gemm::mixed) | `bf16`, `f16`, `f32` | on Hopper's tensor cores |
+/// | [`F8E4M3`](crate::F8E4M3) | `F8E4M3`, [quantised](Gemm::quantized) | on Hopper's tensor cores |
 /// | `f64` | `f64` | on the tensor cores of GPUs from Ampere on |
 /// | `i8` | `i32`, `bf16`, `f16`, `f32` | on the tensor cores of GPUs from Ampere on. Hopper has kernels of its own |
 ///
@@ -156,6 +158,7 @@ impl Element<f32> for f16 {}
 impl Element<bf16> for F8E4M3 {}
 impl Element<f16> for F8E4M3 {}
 impl Element<f32> for F8E4M3 {}
+impl Element for F8E4M3 {}
 impl Element<bf16> for F8E5M2 {}
 impl Element<f16> for F8E5M2 {}
 impl Element<f32> for F8E5M2 {}

@@ -173,14 +173,24 @@ pub(crate) fn written_matrix<'a, I: IntoTensorMut<'a>>(
     operand: &str,
     tensor: I,
 ) -> Result<MatrixMut<'a, I::Element>> {
-    let matrix = tensor.with_form_mut(|form| match form {
+    matrix_mut(tensor, operand).map_err(|found| Error::Extents { operation, found })
+}
+
+/// An operand that is written, as a matrix.
+///
+/// # Errors
+/// Why it is none, with the operand's name.
+pub(crate) fn matrix_mut<'a, I: IntoTensorMut<'a>>(
+    operand: I,
+    name: &str,
+) -> Result<MatrixMut<'a, I::Element>, String> {
+    operand.with_form_mut(|form| match form {
         FormMut::Matrix(matrix) => Ok(matrix),
         FormMut::Tensor(view, layout) => match matrix_of(layout) {
             Ok(extents) => Ok(MatrixMut { view, extents }),
-            Err(why) => Err(refused(operand, layout, &why)),
+            Err(why) => Err(refused(name, layout, &why)),
         },
-    });
-    matrix.map_err(|found| Error::Extents { operation, found })
+    })
 }
 
 /// An operand as a matrix.

@@ -30,6 +30,7 @@ mod gemm_epilogue;
 mod gemm_gathered;
 mod gemm_i8;
 mod gemm_outer_scales;
+mod gemm_quantized;
 mod gemm_simt;
 mod gemm_sm80;
 mod gemm_sm90;

@@ -10,6 +10,7 @@ pub mod fill;
 pub mod gather;
 pub mod gelu_erf;
 pub mod gemm;
+mod quantization;
 pub mod repack;
 pub mod rows;
 pub mod saxpy;

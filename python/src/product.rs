@@ -207,6 +207,10 @@ impl Scaling for F8E4M3 {
 }
 
 /// Scales of blocks.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "a product has two, for the time of a call"
+)]
 pub enum BlockScales<'a> {
     /// Of one matrix. It may have no elements.
     OfOne(Matrix<'a, f32>),

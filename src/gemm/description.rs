@@ -19,13 +19,14 @@ use super::plan::{self, Plan};
 use super::plan_cache;
 use super::precision::Precision;
 use super::problem::{Problem, Sizes};
+use super::quantized::QuantizedC;
 use super::registry::{self, Choice, Fused, IndexedOperand, KernelQuery};
 use super::scales::{Scales, ScalesKind};
 use super::tuning_file::problem_key::ProblemKey;
 use crate::batch::{Batch, BatchMut};
-use crate::into_tensor::{IntoTensor, IntoTensorMut, batch, batch_mut, matrix};
+use crate::into_tensor::{IntoTensor, IntoTensorMut, batch, batch_mut, matrix, matrix_mut};
 use crate::swiglu::{GatedElement, gate};
-use crate::{Error, Matrix, Order, Result};
+use crate::{Error, Matrix, Order, Quantize, Result};
 
 /// A GEMM: `C = activation(alpha·A·B + beta·S + bias)`, where the source S is C as it was, or
 /// [another matrix](Self::source). A [residual](Self::residual) is a source that is added once.
@@ -86,6 +87,8 @@ pub struct Gemm<'a, T: Operand, D: DeviceData = T> {
     pub(super) gathered: Option<RowIndices<'a>>,
     /// The rows of C's table.
     pub(super) scattered: Option<RowIndices<'a>>,
+    /// How a C of e4m3 is quantised.
+    pub(super) quantized: Option<QuantizedC<'a>>,
     choice: Choice<'a>,
 }
 
@@ -129,6 +132,7 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
             outer_k: OuterMode::ONE,
             gathered: None,
             scattered: None,
+            quantized: None,
             choice: Choice::Tuned,
         }
     }
@@ -481,6 +485,52 @@ impl<'a, D: DeviceData> Gemm<'a, F8E4M3, D> {
         };
         match both() {
             Ok(scales) => self.scales = Scales::Blocks(scales),
+            Err(found) => self.operands = Err(found),
+        }
+        self
+    }
+}
+
+impl<'a> Gemm<'a, F8E4M3, F8E4M3> {
+    /// Quantises C: each 128 elements of a row have a scale, which is their largest magnitude divided by 448, and C has
+    /// them divided by it, as [`Quantize`] has it. So C and its scales are the A of another product with
+    /// [`block_scales`](Self::block_scales). `scales` are (m, n/128), rounded up, and nothing copies them there if they are
+    /// column-major at multiples of 16 bytes.
+    ///
+    /// With scales of blocks of A and B, one kernel multiplies and quantises in f32, if rows of C begin at multiples of two
+    /// elements and have an even number of them. Otherwise the product goes to scratch memory in f32, and a second kernel
+    /// quantises it.
+    ///
+    /// [`run`](Self::run) fails if a C of `F8E4M3` is not quantised, or by rows. Also if C is column-major, in a batch and in
+    /// groups, with rows of a table, and with anything else that is fused.
+    ///
+    /// ```
+    /// use cutlet::{Device, DeviceTensor, F8E4M3, Gemm, Quantize};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// # if stream.device().compute_capability().is_some_and(|it| it != (9, 0)) { return Ok(()); }
+    /// let ones = |count| vec![F8E4M3::from_f32(1.0); count];
+    /// let a = DeviceTensor::upload(&stream, &ones(2 * 256), [2, 256])?;
+    /// let b = DeviceTensor::upload(&stream, &ones(256 * 8), [256, 8])?;
+    /// let of_a = DeviceTensor::upload(&stream, &[1.0f32, 2.0, 3.0, 4.0], [2, 2])?;
+    /// let of_b = DeviceTensor::upload(&stream, &[1.0f32, 0.5], [2, 1])?;
+    /// let mut c = DeviceTensor::<F8E4M3>::zeroed(&stream, [2, 8])?;
+    /// let mut of_c = DeviceTensor::<f32>::zeroed(&stream, [2, 1])?;
+    /// Gemm::new(&a, &b, &mut c)
+    ///     .block_scales(&of_a, &of_b)
+    ///     .quantized(Quantize::by_blocks().powers_of_two(), &mut of_c)
+    ///     .run(&stream)?;
+    /// assert_eq!(of_c.download(&stream)?, [1.0, 2.0]);
+    /// assert_eq!(c.download(&stream)?[8].to_f32(), (384.0 + 256.0) / 2.0);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn quantized(
+        mut self,
+        quantize: Quantize,
+        scales: impl IntoTensorMut<'a, Element = f32>,
+    ) -> Self {
+        match matrix_mut(scales, "C's scales") {
+            Ok(scales) => self.quantized = Some(QuantizedC { quantize, scales }),
             Err(found) => self.operands = Err(found),
         }
         self

@@ -74,6 +74,7 @@ families! {
     F8E4M3 => bf16: sm90::E4m3, scaled::BySecondKernel;
     F8E4M3 => f16: sm90::E4m3, scaled::BySecondKernel;
     F8E4M3 => f32: sm90::E4m3, scaled::BySecondKernel;
+    F8E4M3 => F8E4M3: sm90::QuantizedE4m3;
     F8E5M2 => bf16: sm90::E5m2, scaled::BySecondKernel;
     F8E5M2 => f16: sm90::E5m2, scaled::BySecondKernel;
     F8E5M2 => f32: sm90::E5m2, scaled::BySecondKernel;

@@ -124,5 +124,6 @@ fn product_of<'p, T: Operand, D: DeviceData>(
         },
         outer_k: problem.outer_k,
         rows: problem.rows.clone(),
+        quantized: None,
     })
 }

@@ -18,6 +18,7 @@ use super::indexed_rows::{Rows, RowsShape};
 use super::operand::{Operand, ScaledOperand};
 use super::outer_mode::OuterMode;
 use super::precision::Precision;
+use super::quantized::QuantizedC;
 use super::scales::{Scales, ScalesKind};
 use crate::batch::BatchModes;
 use crate::matrix::{addresses, alignment, disjoint, in_stream, pointer};
@@ -38,6 +39,8 @@ pub struct Problem<'a, T: Operand, D: DeviceData = T> {
     /// The outer mode of k. Few kernels sum over one.
     pub outer_k: OuterMode,
     pub rows: Rows<'a>,
+    /// How a C of e4m3 is quantised.
+    pub quantized: Option<QuantizedC<'a>>,
 }
 
 impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
@@ -45,8 +48,9 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
     /// `stream` may not use, and arithmetic that the types do not have.
     pub fn new(stream: &Stream, gemm: &'a mut Gemm<'_, T, D>) -> Result<Self> {
         let problem = Self::in_given_orders(stream, gemm)?;
-        // Groups, tables and gates are of rows, and stay so.
+        // Groups, tables, gates and blocks are of rows, and stay so.
         let is_of_rows = problem.groups.have_sizes()
+            || problem.quantized.is_some()
             || !problem.rows.are_own()
             || problem.epilogue.gate.is_some()
             || problem.scales.are_of_blocks();
@@ -99,6 +103,12 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         epilogue.in_stream(stream)?;
         disjoint("gemm", "A", a.addresses(), c.clone())?;
         disjoint("gemm", "B", b.addresses(), c.clone())?;
+        let quantized = gemm.quantized.as_mut().map(QuantizedC::reborrow);
+        if let Some(quantized) = &quantized {
+            let operands = [("A", a.addresses()), ("B", b.addresses()), ("C", c.clone())];
+            quantized.check(stream, [m, n], operands)?;
+            scales.are_apart_from(quantized.scales.addresses())?;
+        }
         epilogue.check(m, of_c.first.columns(), c)?;
 
         let (a, b, c) = (a.first, b.first, of_c.first.reborrow());
@@ -116,7 +126,11 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
                 _ => gemm.alpha,
             },
             a: a.with_wide_run(),
-            b: b.with_wide_run(),
+            // Kernels of groups read a B of one column as a run.
+            b: match groups.have_sizes() {
+                true => b.in_one_run(),
+                false => b.with_wide_run(),
+            },
             beta,
             precision: gemm.precision,
             c: c.with_wide_run(),
@@ -129,6 +143,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             groups,
             outer_k: gemm.outer_k,
             rows,
+            quantized,
         })
     }
 
@@ -164,6 +179,9 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         self.c.view.use_in(stream, "gemm", "C")?;
         self.epilogue.use_in(stream)?;
         self.scales.use_in(stream)?;
+        if let Some(quantized) = &self.quantized {
+            quantized.scales.view.use_in(stream, "gemm", "C's scales")?;
+        }
         if let Rows::OfA(rows) | Rows::OfC(rows) = &self.rows {
             rows.use_in(stream)?;
         }
@@ -244,8 +262,13 @@ fn check_rows<T: Operand, D: DeviceData>(gemm: &Gemm<'_, T, D>, rows: &Rows<'_>)
         );
     }
     let is_gated = gemm.epilogue.gate.is_some();
-    if c == Order::ColMajor && (is_gated || !matches!(gemm.sizes, Sizes::None)) {
-        let what = if is_gated { "gates" } else { "groups" };
+    let is_quantized = gemm.quantized.is_some();
+    if c == Order::ColMajor && (is_gated || is_quantized || !matches!(gemm.sizes, Sizes::None)) {
+        let what = match (is_gated, is_quantized) {
+            (true, _) => "gates",
+            (false, true) => "blocks of C",
+            (false, false) => "groups",
+        };
         return refuse(format!(
             "C is column-major, and {what} have rows; make C row-major"
         ));
@@ -530,6 +553,7 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
             precision: self.precision,
             epilogue: self.epilogue,
             scales: self.scales.of_product(nth)?,
+            quantized: None,
         })
     }
 }

@@ -7,14 +7,11 @@ use cutlet_host::{Scratch, Stream};
 
 use super::block_scales::BlockScales;
 use super::outer_scales::{OperandScales, OuterScales};
+use crate::matrix::{addresses, disjoint};
 use crate::{Matrix, Result};
 
 /// The scales that A and B have.
 #[derive(Clone, Copy, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "a problem has one, for the time of a call"
-)]
 pub enum Scales<'a> {
     /// None.
     None,
@@ -121,6 +118,17 @@ impl<'a> Scales<'a> {
             Scales::Blocks(scales) => Scales::Blocks(scales.of_product(nth)?),
             Scales::Outer(scales) => Scales::Outer(scales.of_product(nth)?),
         })
+    }
+
+    /// Refuses scales in memory of these addresses, which are those of C's scales.
+    pub fn are_apart_from(&self, of_c: Range<u64>) -> Result<()> {
+        let (of_a, of_b) = match self {
+            Scales::None => return Ok(()),
+            Scales::Blocks(scales) => (scales.a.addresses(), scales.b.addresses()),
+            Scales::Outer(scales) => (addresses(&scales.a.view), addresses(&scales.b.view)),
+        };
+        disjoint("gemm", "A's scales", of_a, of_c.clone())?;
+        disjoint("gemm", "B's scales", of_b, of_c)
     }
 
     /// Those of the transposed product. Blocks have none: their product is not transposed.

@@ -144,6 +144,16 @@ impl Quantize {
         }
     }
 
+    /// Whether each 128 elements of a row have a scale.
+    pub(crate) fn is_by_blocks(&self) -> bool {
+        self.scaled == Scaled::Blocks
+    }
+
+    /// Whether scales are powers of two.
+    pub(crate) fn has_powers(&self) -> bool {
+        self.powers
+    }
+
     /// Enqueues the quantisation of the rows of `x` into `y`, which has its shape. A row is the last mode, and is
     /// contiguous. Scales of rows have the modes before, and may have a last mode of one element. Scales of blocks have
     /// these modes and a last one with a scale for each block, of any stride.

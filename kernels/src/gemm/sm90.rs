@@ -14,6 +14,7 @@
 //! | `epilogue_subtiles` | the way of a consumer's accumulators to C |
 //! | `partial_output` | accumulators in f32 |
 //! | `row_store` | from accumulators to named rows of C |
+//! | `quantized_store` | from accumulators to a C of e4m3 with scales of blocks |
 //! | `swiglu_store` | from accumulators of gates and ups to a C of half as many columns |
 //! | [`kernel_traits`], [`instance`] | what the host chooses a kernel by, and how it launches it |
 //! | [`instances`], [`k_major_instances`], [`e5m2_instances`], [`i8_instances`], [`block_scaled_instances`], [`grouped_instances`], [`e4m3_group_instances`] | the kernels that the library launches |
@@ -40,6 +41,7 @@ mod loader;
 mod mainloop;
 mod partial_output;
 mod promotion;
+mod quantized_store;
 mod row_loader;
 mod row_store;
 mod scaling;
@@ -58,6 +60,7 @@ pub use epilogue_subtiles::{EpilogueSubtiles, StoreMajor};
 pub use kernel::{Groups, OneProduct, gemm, gemm_with_block_scales};
 pub use loader::ByTma;
 pub use promotion::Promoted;
+pub use quantized_store::{QuantizedC, ToQuantized};
 pub use row_loader::ByRows;
 pub use row_store::ToRows;
 pub use scaling::{Scaling, Unscaled};

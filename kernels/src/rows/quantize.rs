@@ -14,12 +14,8 @@ use half::{bf16, f16};
 
 use super::{Held, Number, RowStrides, Rows, Shape, Space, THREADS, Team, held};
 use crate::gemm::epilogue::silu;
-
-/// The largest number of e4m3.
-const LARGEST: f32 = 448.0;
-
-/// Elements of a row that have a scale together.
-pub const BLOCK: usize = 128;
+pub use crate::quantization::BLOCK;
+use crate::quantization::scale_of;
 
 /// Extents and strides of a quantisation.
 #[derive(Clone, Copy, Debug, DeviceData)]
@@ -39,24 +35,6 @@ pub struct QuantizeArgs {
     pub powers: u32,
     /// Unused.
     pub padding: u32,
-}
-
-/// The scale by which numbers of at most this magnitude are divided, and its inverse.
-#[inline(always)]
-fn scale_of(amax: f32, powers: u32) -> [f32; 2] {
-    // Infinity has no share of a scale.
-    let scale = amax.min(f32::MAX) * (1.0 / LARGEST);
-    if amax == 0.0 {
-        return [1.0, 1.0];
-    }
-    if powers == 0 {
-        return [scale, 1.0 / scale];
-    }
-    // The next power of two that is not below, unless the scale is smaller than all normal numbers.
-    let bits = scale.max(f32::MIN_POSITIVE).to_bits();
-    let power = (bits + 0x7f_ffff) & 0x7f80_0000;
-    let inverse = (254 << 23) - power;
-    [f32::from_bits(power), f32::from_bits(inverse)]
 }
 
 /// The largest magnitude of some numbers. NaN is left out.
@@ -312,35 +290,4 @@ super::row_instances! {
     quantize_f16 of f16, Warp8 Block8: quantize_f16_warp quantize_f16_block quantize_f16_warp_any quantize_f16_block_any;
     quantize_bf16 of bf16, Warp8 Block8:
         quantize_bf16_warp quantize_bf16_block quantize_bf16_warp_any quantize_bf16_block_any;
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn scales_are_powers_of_two_that_are_large_enough() {
-        for amax in [
-            448.0,
-            449.0,
-            1.0,
-            1e-30,
-            3e-39,
-            1e30,
-            f32::MAX,
-            f32::INFINITY,
-        ] {
-            let [scale, inverse] = scale_of(amax, 1);
-            assert_eq!(scale.to_bits() & 0x7f_ffff, 0, "{amax}: {scale}");
-            assert_eq!(scale * inverse, 1.0);
-            assert!(scale >= amax.min(f32::MAX) / 448.0);
-            assert!(
-                scale < amax / 224.0 || scale == f32::MIN_POSITIVE,
-                "{amax}: {scale}"
-            );
-        }
-        assert_eq!(scale_of(448.0, 1), [1.0, 1.0]);
-        assert_eq!(scale_of(0.0, 1), [1.0, 1.0]);
-        assert_eq!(scale_of(0.0, 0), [1.0, 1.0]);
-    }
 }

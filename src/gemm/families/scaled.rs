@@ -236,5 +236,6 @@ fn sums_of<'p, T: Summed, D: ScaledOutput<T::Factor>>(
         groups: Groups::ONE,
         outer_k: problem.outer_k,
         rows: problem.rows.clone(),
+        quantized: None,
     }
 }

@@ -17,6 +17,7 @@ mod k_major;
 mod launch;
 mod outer_scaled;
 mod prefetch;
+mod quantized_e4m3;
 mod sm_affinity;
 mod tma_operand;
 
@@ -62,6 +63,7 @@ use grouped::grouped;
 pub use i8::I8;
 pub use k_major::{E4m3, Tf32};
 use launch::{Prepared, To, Types, Workspace};
+pub use quantized_e4m3::QuantizedE4m3;
 use tma_operand::TmaOperand;
 
 /// A plain kernel and an epilogue pass are chosen if their time is below this share of a fusing kernel's, by the model.

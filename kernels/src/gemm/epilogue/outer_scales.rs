@@ -15,12 +15,11 @@ pub struct OuterScales {
     of_columns: Global<f32>,
     /// Elements from the scales of one product of a batch, or of one group, to those of the next one.
     to_next: [i64; 2],
-    /// How many rows and columns have a scale of their own.
-    own: [i32; 2],
-    /// Not 0 if all rows, or all columns, have the first scale.
-    common: [u32; 2],
+    /// The last row, and the last column, that has a scale of its own. 0 if all have the first one's.
+    last: [i32; 2],
     alpha: f32,
-    padding: u32,
+    /// 0 if there are no scales.
+    are_some: u32,
 }
 
 impl OuterScales {
@@ -31,15 +30,14 @@ impl OuterScales {
             of_rows: nowhere,
             of_columns: nowhere,
             to_next: [0; 2],
-            own: [0; 2],
-            common: [0; 2],
+            last: [0; 2],
             alpha,
-            padding: 0,
+            are_some: 0,
         }
     }
 
-    /// The scales of a C of `extent` = (rows, columns), with a factor of all elements. `is_one` says of the rows and of
-    /// the columns whether a single scale is that of all.
+    /// The scales of a C of `extent` = (rows, columns), which has elements, with a factor of all of them. `is_one` says of
+    /// the rows and of the columns whether a single scale is that of all.
     ///
     /// # Safety
     /// The scales must exist while a kernel with the epilogue runs. Only earlier kernels may write them. (They may
@@ -56,13 +54,12 @@ impl OuterScales {
             of_rows,
             of_columns,
             to_next: [0; 2],
-            own: [
-                if is_one[0] { 0 } else { rows },
-                if is_one[1] { 0 } else { columns },
+            last: [
+                if is_one[0] { 0 } else { rows - 1 },
+                if is_one[1] { 0 } else { columns - 1 },
             ],
-            common: [is_one[0] as u32, is_one[1] as u32],
             alpha,
-            padding: 0,
+            are_some: 1,
         }
     }
 
@@ -71,15 +68,13 @@ impl OuterScales {
     pub const fn of_several(self, to_next: [i64; 2]) -> Self {
         Self { to_next, ..self }
     }
-}
 
-impl OuterScales {
-    /// The scale of a column, or 1 if it has none of its own.
+    /// The scale of a column, or the last one's beyond the last.
     #[inline(always)]
     pub(super) fn column(&self, column: i32) -> f32 {
-        match column < self.own[1] {
-            true => scale(self.of_columns, column),
-            false => 1.0,
+        match self.are_some {
+            0 => 1.0,
+            _ => scale(self.of_columns, column.min(self.last[1])),
         }
     }
 }
@@ -92,40 +87,39 @@ impl Epilogue for OuterScales {
 
     #[inline(always)]
     fn row(&self, row: i32) -> f32 {
-        let mut factor = self.alpha;
-        if row < self.own[0] {
-            factor *= scale(self.of_rows, row);
+        match self.are_some {
+            0 => self.alpha,
+            _ => self.alpha * scale(self.of_rows, row.min(self.last[0])),
         }
-        if self.common[0] != 0 {
-            factor *= scale(self.of_rows, 0);
-        }
-        if self.common[1] != 0 {
-            factor *= scale(self.of_columns, 0);
-        }
-        factor
     }
 
     #[inline(always)]
     fn columns(&self, first: i32) -> [f32; 2] {
-        if first >= self.own[1] {
+        if self.are_some == 0 {
             return [1.0; 2];
         }
+        if self.last[1] == 0 {
+            return [scale(self.of_columns, 0); 2];
+        }
         // SAFETY: the number of scales is even, so that the second one exists too.
-        unsafe { self.of_columns.load_vec(first.into()) }
+        unsafe {
+            self.of_columns
+                .load_vec(first.min(self.last[1] & !1).into())
+        }
     }
 
     #[inline(always)]
     fn of_group(self, group: Group, _: i64) -> Self {
         let nth = i64::from(group.index);
         let [rows, columns] = self.to_next;
-        let (own_rows, first_row) = match self.own[0] {
+        let (last_row, first_row) = match self.last[0] {
             0 => (0, 0),
-            _ => (group.rows, i64::from(group.first_row)),
+            _ => (group.rows - 1, i64::from(group.first_row)),
         };
         Self {
             of_rows: self.of_rows.offset(nth * rows + first_row),
             of_columns: self.of_columns.offset(nth * columns),
-            own: [own_rows, self.own[1]],
+            last: [last_row, self.last[1]],
             ..self
         }
     }
@@ -207,8 +201,8 @@ mod tests {
         let scales = unsafe { OuterScales::new(2.0, all, [3, 2], [false; 2]) };
         let second = scales.of_several([0, 2]).of_group(group, 0);
         assert_eq!(second.apply(1.0, None, [1, 1]), 2.0 * 5.0 * 0.25);
-        // Beyond the group's rows nothing is read.
-        assert_eq!(second.row(2), 2.0);
+        // Beyond the group's rows, the last one's is read.
+        assert_eq!(second.row(2), 2.0 * 5.0);
         // A scale for each of the groups.
         // SAFETY: as above.
         let scales = unsafe { OuterScales::new(1.0, all, [3, 2], [true; 2]) };

@@ -61,7 +61,7 @@ mod tests {
         let scales = unsafe { OuterScales::new(2.0, all, [1, 3], [false; 2]) };
         let scales = UnpairedOuterScales::from(scales);
         assert_eq!(scales.columns(0), [1.0, -2.0]);
-        assert_eq!(scales.columns(2), [4.0, 1.0]);
+        assert_eq!(scales.columns(2), [4.0; 2]);
         assert_eq!(scales.apply(10.0, None, [0, 2]), 40.0);
     }
 }

@@ -1,8 +1,9 @@
-//! Kernels for 8-bit floats (e4m3) with scales of blocks. C is of bf16.
+//! Kernels for 8-bit floats (e4m3) with scales of blocks. C is of bf16, or quantised to e4m3.
 //!
-//! Names are as those of [other kernels for e4m3](super::k_major_instances), with `blocks` at the end. As those of
-//! [other kernels for groups](super::grouped_instances), they have `grouped` behind the type. Kernels with `kkm` in
-//! their names compute `Cᵀ = Bᵀ·Aᵀ`, for an A of few rows: these are then the columns of tiles.
+//! Names are as those of [other kernels for e4m3](super::k_major_instances), with `blocks` at the end, and `blocks_e4m3`
+//! if C is quantised. As those of [other kernels for groups](super::grouped_instances), they have `grouped` behind the
+//! type. Kernels with `kkm` in their names compute `Cᵀ = Bᵀ·Aᵀ`, for an A of few rows: these are then the columns of
+//! tiles.
 
 // As in `instances`.
 #![cfg_attr(
@@ -20,8 +21,8 @@ use half::bf16;
 use super::instance::BlockScaledInstance;
 use super::instances::cpu_body;
 use super::{
-    BlockScaled, Config, Groups, OneProduct, ScalesOfBlocks, Sm90, Storage, ToMatrix,
-    TransposedBlockScaled, gemm_with_block_scales,
+    BlockScaled, Config, Groups, OneProduct, QuantizedC, ScalesOfBlocks, Sm90, Storage, ToMatrix,
+    ToQuantized, TransposedBlockScaled, gemm_with_block_scales,
 };
 use crate::gemm::args::Args;
 use crate::gemm::config::{
@@ -31,7 +32,7 @@ use crate::gemm::epilogue::Scale;
 
 /// Kernels: `name = element types, major of C, tile, stages, cluster: [clusters that it is launched in], consumers`.
 macro_rules! instances {
-    ($(#[$list_doc:meta])* $list:ident of $products:ty:
+    ($(#[$list_doc:meta])* $list:ident of $products:ty, by $store:ty, $epilogue:ty:
         $($name:ident = $types:ty, $c:ident, $m:literal, $n:literal, $stages:ty, $cluster:ty: [$($launched:expr),+],
             $consumers:ty $(, $cpu:ident)?;)+
     ) => {
@@ -58,16 +59,16 @@ macro_rules! instances {
                         c: GlobalMut<bf16>,
                         workspace: GlobalMut<f32>,
                         args: Args,
-                        epilogue: Scale,
+                        epilogue: $epilogue,
                         #[shared] storage: Storage<Kernel>,
-                    ) = gemm_with_block_scales::<Kernel, $products, ToMatrix<Scale>>;
+                    ) = gemm_with_block_scales::<Kernel, $products, $store>;
                 }
             }
         )+
 
         $(#[$list_doc])*
         #[cfg(not(target_arch = "nvptx64"))]
-        pub static $list: &[BlockScaledInstance] =
+        pub static $list: &[BlockScaledInstance<$epilogue>] =
             &[$($(
                 #[cfg(feature = "hopper")]
                 BlockScaledInstance::in_cluster::<$name::Kernel>(&$name::$name, $launched),
@@ -81,7 +82,7 @@ type OfColumns = TransposedBlockScaled<F8E4M3, bf16>;
 
 instances! {
     /// Kernels for e4m3 with scales of blocks.
-    E4M3_BLOCKS of OneProduct:
+    E4M3_BLOCKS of OneProduct, by ToMatrix<Scale>, Scale:
     e4m3_256x128x128_2x1_coop_blocks = OfRows<0>, K, 256, 128, Stages<4>, Cluster<2, 1>: [[2, 1]], Cooperative<2, 2>, cpu_both;
     e4m3_128x128x128_2x1_coop_blocks = OfRows<0>, K, 128, 128, Stages<5>, Cluster<2, 1>: [[2, 1]], Cooperative<2>;
     e4m3_64x128x128_1x1_ws_blocks = OfRows<0>, K, 64, 128, Stages<8>, Cluster<1, 1>: [[1, 1]], Cooperative<1>, cpu_both;
@@ -96,7 +97,14 @@ instances! {
 
 instances! {
     /// Kernels for groups of rows of e4m3 with scales of blocks.
-    E4M3_GROUPED_BLOCKS of Groups:
+    E4M3_GROUPED_BLOCKS of Groups, by ToMatrix<Scale>, Scale:
     e4m3_grouped_128x128x128_1x1_coop_blocks = OfRows<4>, K, 128, 128, Stages<5>, Cluster<1, 1>: [[1, 1]], Cooperative<2>, cpu_both;
     e4m3_grouped_64x128x128_1x1_ws_blocks = OfRows<4>, K, 64, 128, Stages<8>, Cluster<1, 1>: [[1, 1]], Cooperative<1>;
+}
+
+instances! {
+    /// Kernels for e4m3 with scales of blocks that quantise C.
+    E4M3_BLOCKS_TO_E4M3 of OneProduct, by ToQuantized, QuantizedC:
+    e4m3_256x128x128_2x1_coop_blocks_e4m3 = OfRows<0>, K, 256, 128, Stages<4>, Cluster<2, 1>: [[2, 1]], Cooperative<2, 2>, cpu_both;
+    e4m3_64x128x128_1x1_ws_blocks_e4m3 = OfRows<0>, K, 64, 128, Stages<8>, Cluster<1, 1>: [[1, 1]], Cooperative<1>, cpu_both;
 }

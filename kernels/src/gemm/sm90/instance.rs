@@ -103,7 +103,7 @@ impl<T: ElementTypes, Epi: Epilogue> Instance<T, Epi> {
 
 /// The arguments of a kernel of e4m3 with scales of blocks: maps of A, B, C and the lines' scales, the blocks' scales, C,
 /// the workspace, the arguments and the epilogue.
-pub type BlockScaledArguments = (
+pub type BlockScaledArguments<Epi = Scale> = (
     TensorMap,
     TensorMap,
     TensorMap,
@@ -112,24 +112,24 @@ pub type BlockScaledArguments = (
     GlobalMut<bf16>,
     GlobalMut<f32>,
     Args,
-    Scale,
+    Epi,
 );
 
 /// A kernel of e4m3 with scales of blocks, and its traits in the cluster that it is launched in.
 #[derive(Debug)]
-pub struct BlockScaledInstance {
+pub struct BlockScaledInstance<Epi: 'static = Scale> {
     /// The kernel.
-    pub kernel: &'static Kernel<BlockScaledArguments>,
+    pub kernel: &'static Kernel<BlockScaledArguments<Epi>>,
     /// Its traits.
     pub traits: KernelTraits,
     /// The box of the map of the lines' scales.
     pub box_scales: TmaBox,
 }
 
-impl BlockScaledInstance {
+impl<Epi: Epilogue<Acc = f32>> BlockScaledInstance<Epi> {
     /// The instance of a kernel with this configuration, in clusters of so many rows and columns.
     pub(super) const fn in_cluster<C>(
-        kernel: &'static Kernel<BlockScaledArguments>,
+        kernel: &'static Kernel<BlockScaledArguments<Epi>>,
         cluster: [u32; 2],
     ) -> Self
     where
@@ -137,7 +137,7 @@ impl BlockScaledInstance {
     {
         Self {
             kernel,
-            traits: KernelTraits::of::<C, Scale>(kernel.name(), cluster),
+            traits: KernelTraits::of::<C, Epi>(kernel.name(), cluster),
             box_scales: box_scales::<C>(),
         }
     }

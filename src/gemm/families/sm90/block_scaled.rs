@@ -11,7 +11,7 @@ use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::args::{
     Args, OutputArgs, SchedulerArgs, TableArgs, TmaArgs, raster, read_once,
 };
-use cutlet_kernels::gemm::epilogue::Scale;
+use cutlet_kernels::gemm::epilogue::{Epilogue, Scale};
 use cutlet_kernels::gemm::scheduler::GroupArgs;
 use cutlet_kernels::gemm::sm90::block_scaled_instances::{E4M3_BLOCKS, E4M3_GROUPED_BLOCKS};
 use cutlet_kernels::gemm::sm90::instance::{BlockScaledArguments, BlockScaledInstance};
@@ -65,7 +65,8 @@ pub fn to_bf16(
         allows_fixup: FixupCounters::of(stream).is_some(),
         ..cost_input(stream, problem, named)
     };
-    let Some(kernel) = BlockScaled::new(stream, input, named, tma_stores(&problem.c))? else {
+    let Some(kernel) = BlockScaled::new(E4M3_BLOCKS, stream, input, named, tma_stores(&problem.c))?
+    else {
         return Ok(None);
     };
     let candidate = kernel.candidate;
@@ -83,14 +84,14 @@ pub fn to_f32(
     let in_pairs = c.starts_runs_at(2 * size_of::<f32>()) && c.columns().is_multiple_of(2);
     let adds = problem.beta == 1.0;
     let is_sums = problem.epilogue.are_none() && (adds || problem.beta == 0.0);
-    if !(in_pairs && is_sums) || !problem.groups.are_one() {
+    if !(in_pairs && is_sums && problem.groups.are_one()) {
         return to_any_type(stream, problem, named);
     }
     let input = CostInput {
         c_is_partial_output: true,
         ..cost_input(stream, problem, named)
     };
-    let Some(kernel) = BlockScaled::new(stream, input, named, true)? else {
+    let Some(kernel) = BlockScaled::new(E4M3_BLOCKS, stream, input, named, true)? else {
         return Ok(None);
     };
     let candidate = kernel.candidate;
@@ -111,7 +112,7 @@ pub fn to_any_type<D: Output<Acc = f32>>(
         needs_second_kernel: true,
         ..cost_input(stream, problem, named)
     };
-    let Some(kernel) = BlockScaled::new(stream, input, named, true)? else {
+    let Some(kernel) = BlockScaled::new(E4M3_BLOCKS, stream, input, named, true)? else {
         return Ok(None);
     };
     let candidate = kernel.candidate;
@@ -158,7 +159,7 @@ impl Launch<F8E4M3, bf16> for ToC {
             partial_extent: [0, 0],
             counters,
         };
-        kernel.multiply(stream, &problem, &target, problem.alpha)
+        kernel.multiply(stream, &problem, &target, factor(problem.alpha))
     }
 }
 
@@ -175,7 +176,7 @@ impl Launch<F8E4M3, f32> for ToSums {
         let rows = PartialOutput::rows(c.ld(), self.adds);
         let target = Target::partial(c.view.address(), rows, extent);
         self.kernel
-            .multiply(stream, &problem, &target, problem.alpha)
+            .multiply(stream, &problem, &target, factor(problem.alpha))
     }
 }
 
@@ -192,14 +193,19 @@ impl<D: Output<Acc = f32>> Launch<F8E4M3, D> for BySecondKernel {
         let partials = Partials::<f32>::new(stream, extent, 1)?;
         let rows = PartialOutput::rows(extent[1], false);
         let target = Target::partial(partials.elements.view().address(), rows, extent);
-        kernel.multiply(stream, &problem, &target, 1.0)?;
+        kernel.multiply(stream, &problem, &target, Scale::ONE)?;
         // SAFETY: the partials are of the problem's C.
         unsafe { partials.finish(stream, problem) }
     }
 }
 
+/// The factor of products, of which nothing is added.
+fn factor(alpha: f32) -> Scale {
+    Scale { alpha, beta: 0.0 }
+}
+
 /// Where a kernel writes: the address, the map of C if TMA stores it, and arguments.
-struct Target {
+pub struct Target {
     address: u64,
     map: Option<TensorMap>,
     ld: i64,
@@ -210,6 +216,16 @@ struct Target {
 }
 
 impl Target {
+    /// Memory that the kernel's epilogue knows.
+    pub const OF_EPILOGUE: Self = Target {
+        address: 0,
+        map: None,
+        ld: 0,
+        partial: PartialOutput::NONE,
+        partial_extent: [0, 0],
+        counters: None,
+    };
+
     /// Partial output of these rows.
     fn partial(address: u64, partial: PartialOutput, extent: [usize; 2]) -> Self {
         Target {
@@ -223,26 +239,27 @@ impl Target {
     }
 }
 
-/// A kernel with scales, chosen and loaded.
-struct BlockScaled {
-    function: Function<BlockScaledArguments>,
-    instance: &'static BlockScaledInstance,
-    candidate: Candidate,
+/// A kernel with scales and the epilogue `Epi`, chosen and loaded.
+pub struct BlockScaled<Epi: Epilogue = Scale> {
+    function: Function<BlockScaledArguments<Epi>>,
+    instance: &'static BlockScaledInstance<Epi>,
+    pub candidate: Candidate,
     /// The problem as the kernel solves it.
-    input: CostInput,
+    pub input: CostInput,
 }
 
-impl BlockScaled {
-    /// The kernel that is estimated to be the fastest, or the one that is named. None if there is none. Consumers of
-    /// several M atoms take part if they can write.
-    fn new(
+impl<Epi: Epilogue> BlockScaled<Epi> {
+    /// The kernel of a list that is estimated to be the fastest, or the one that is named. None if there is none.
+    /// Consumers of several M atoms take part if they can write.
+    pub fn new(
+        all: &'static [BlockScaledInstance<Epi>],
         stream: &Stream,
         input: CostInput,
         named: Named<'_>,
         overwrites: bool,
     ) -> Result<Option<Self>> {
         let backend = stream.device().backend();
-        let kernels = E4M3_BLOCKS
+        let kernels = all
             .iter()
             .filter(|it| has_code(backend, it.kernel))
             .filter(|it| named.kernel.is_none_or(|name| it.traits.name() == name))
@@ -256,8 +273,8 @@ impl BlockScaled {
         let Some(candidate) = choice::fastest(&traits, &input) else {
             return Ok(None);
         };
-        let is_it = |it: &&BlockScaledInstance| ptr::eq(&it.traits, candidate.instance);
-        let Some(instance) = E4M3_BLOCKS.iter().find(is_it) else {
+        let is_it = |it: &&BlockScaledInstance<Epi>| ptr::eq(&it.traits, candidate.instance);
+        let Some(instance) = all.iter().find(is_it) else {
             return Ok(None);
         };
         Ok(Some(BlockScaled {
@@ -269,12 +286,12 @@ impl BlockScaled {
     }
 
     /// Launches the kernel.
-    fn multiply<D: DeviceData>(
+    pub fn multiply<D: DeviceData>(
         &self,
         stream: &Stream,
         problem: &Problem<'_, F8E4M3, D>,
         target: &Target,
-        alpha: f32,
+        epilogue: Epi,
     ) -> Result<()> {
         let Scales::Blocks(BlockScales { a, b }) = problem.scales else {
             unreachable!("the kernels are for problems with scales");
@@ -310,12 +327,11 @@ impl BlockScaled {
             overlap_previous: true,
             ..LaunchConfig::from(self.candidate.blocks)
         };
-        let scale = Scale { alpha, beta: 0.0 };
         // An unused map may be any map.
         let map_c = target.map.unwrap_or(map_a);
         let (c, workspace) = (pointer_mut(target.address), pointer_mut(workspace));
         let all = (
-            map_a, map_b, map_c, map_scales, of_b, c, workspace, args, scale,
+            map_a, map_b, map_c, map_scales, of_b, c, workspace, args, epilogue,
         );
         // SAFETY: the maps describe the matrices and A's scales, which were checked against their memory, as were B's
         // scales, of which there is one for each block. C overlaps nothing that is read, and is borrowed mutably.
