@@ -193,7 +193,7 @@ fn the_other_commands_have_documented_results() {
     let rows = result("bench rows --backend cpu --rounds 5");
     assert_result(&rows, "`cutlet bench rows`", &["device", "rows"]);
     let rows = rows["rows"].as_array().unwrap();
-    assert_eq!(rows.len(), 12);
+    assert_eq!(rows.len(), 14);
     assert!(rows.iter().all(|row| row["right"] == true), "{rows:?}");
 
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("json.tuning");

@@ -58,6 +58,7 @@ impl Operation {
         let shapes: &[[usize; 2]] = match (self, on_gpu) {
             (Operation::Sampling | Operation::TopK, true) => &[[16, 128_256]],
             (_, true) => &[[8192, 4096], [64, 4096]],
+            (Operation::TopK, false) => &[[2, 640]],
             (_, false) => &[[9, 1280]],
         };
         let shapes = shapes
