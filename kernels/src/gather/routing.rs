@@ -16,13 +16,13 @@ use cutlet_layout_core::{
 pub type Logits = L!((8, 512):(1@0, 1@1));
 type LogitThreads = Tv<L!((32, 8):(1@1, 1@0)), L!(16:32@1)>;
 const _: () = assert!(covers_exactly::<LogitThreads>(tile_extent::<Logits>()));
-/// The most experts of [`top_k`].
+/// The most experts that a warp chooses among.
 pub const MAX_EXPERTS: usize = 512;
 
 /// The choices of a block: up to 32 experts of each token. A lane has one.
 type Choices = L!((8, 32):(1@0, 1@1));
 type ChoiceThreads = Tv<L!((32, 8):(1@1, 1@0)), L!(1:1@0)>;
-/// The most choices of [`top_k`].
+/// The most choices of a row that a warp makes.
 pub const MAX_TOP_K: usize = 32;
 
 /// Extents of a choice of experts.
