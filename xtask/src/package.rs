@@ -108,10 +108,21 @@ fn ship_ptx() -> Outcome {
         .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
     for module in KERNELS.build(Formats::Derived)?.modules() {
         let name = module.path.file_name().unwrap_or_default();
-        std::fs::copy(&module.path, folder.join(name))
+        std::fs::read_to_string(&module.path)
+            .and_then(|text| std::fs::write(folder.join(name), compact(&text)))
             .map_err(|error| format!("cannot copy {}: {error}", module.path.display()))?;
     }
     Ok(())
+}
+
+/// PTX without indentation and without the marks of inline assembly: 3 % of an archive.
+fn compact(ptx: &str) -> String {
+    let is_mark = |line: &&str| matches!(*line, "// begin inline asm" | "// end inline asm");
+    let lines = ptx.lines().map(str::trim_start);
+    lines
+        .filter(|line| !is_mark(line))
+        .flat_map(|line| [line, "\n"])
+        .collect()
 }
 
 fn remove_folder(folder: &Path) -> Outcome {
@@ -165,6 +176,15 @@ fn patches(published: &[Package], folder: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn compact_ptx_keeps_instructions_and_what_the_build_needs() {
+        let ptx = "// cutlet-shared 64\n{\n\t// begin inline asm\n\tgriddepcontrol.wait;\n\t// end inline asm\n\tret;\n}";
+        assert_eq!(
+            compact(ptx),
+            "// cutlet-shared 64\n{\ngriddepcontrol.wait;\nret;\n}\n"
+        );
+    }
 
     #[test]
     fn archives_become_members_that_replace_the_registry() {

@@ -270,17 +270,22 @@ const SPILLING: &[(&str, u32)] = &[
     ("attention_mma_bf16_256_modified", 64),
     ("attention_mma_f16_256_modified", 64),
     ("sample_f32", 16),
+    ("scaled_pass_of_f32_bf16", 8),
+    ("scaled_pass_of_f32_f16", 8),
     ("softmax_f32_warp", 8),
     ("tf32x3_256x96x32_coop", 8),
 ];
 
-/// Kernels whose loop with `wgmma` waits for other blocks, if results must not vary: its memory barriers and yields are
-/// theirs, and nothing runs them otherwise.
+/// Kernels whose loop with `wgmma` may have memory barriers and yields. Those of the backward pass wait for other blocks
+/// there, if results must not vary, and nothing runs them otherwise. Those that quantise C have a yield in each k-tile:
+/// why `ptxas` puts it there is not known.
 const WAITING: &[&str] = &[
     "attention_backward_bf16_128",
     "attention_backward_bf16_64",
     "attention_backward_f16_128",
     "attention_backward_f16_64",
+    "e4m3_256x128x128_2x1_coop_blocks_e4m3",
+    "e4m3_64x128x128_1x1_ws_blocks_e4m3",
 ];
 
 /// Whether an entry's stack is one that it may have.
