@@ -66,8 +66,8 @@ data_types! {
 }
 
 impl DataType {
-    /// The type of an array interface's `typestr`. Types that NumPy does not have are bytes there (`V`), and have the
-    /// name of their `dtype` alone.
+    /// The type of an array interface's `typestr`. Types that NumPy does not have are bytes there (`V`), or floats of one
+    /// byte (`f1`), and have the name of their `dtype` alone.
     pub fn of_typestr(typestr: &str, name: Option<&str>) -> Option<DataType> {
         let (order, rest) = typestr.split_at_checked(1)?;
         let is_one_byte = rest.ends_with('1') && rest.len() == 2;
@@ -88,7 +88,7 @@ impl DataType {
             "f4" => Some(DataType::F32),
             "f8" => Some(DataType::F64),
             "c8" => Some(DataType::C64),
-            "V1" | "V2" => DataType::named(name?),
+            "V1" | "V2" | "f1" => DataType::named(name?),
             _ => None,
         }
     }

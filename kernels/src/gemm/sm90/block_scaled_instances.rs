@@ -76,8 +76,10 @@ macro_rules! instances {
     };
 }
 /// Both operands' types, and C's.
+#[cfg(feature = "hopper")]
 type OfRows<const BEFORE: usize> = BlockScaled<F8E4M3, bf16, BEFORE>;
 /// The same where the kernel computes Cᵀ.
+#[cfg(feature = "hopper")]
 type OfColumns = TransposedBlockScaled<F8E4M3, bf16>;
 
 instances! {
