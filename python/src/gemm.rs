@@ -26,8 +26,9 @@ use crate::product::{Product, Sizes, type_of_product};
 ///         a, and n or 1 for columns of b, as (m,) and (n,) or (m, 1) and (1, n).
 ///     stream: A stream of PyTorch or CuPy or a handle. Without it, the current stream of `a`'s framework.
 ///
-/// Types are float32, bfloat16 and float16 into one another, float8_e4m3fn and float8_e5m2 into these (without `dtype`,
-/// bfloat16; a and b may have different formats, and out is then row-major), float64 into float64, and int8 into int32, float32, bfloat16 and float16.
+/// Types are float32, bfloat16 and float16 into one another, float64 into float64, and int8 into int32, float32, bfloat16
+/// and float16. float8_e4m3fn and float8_e5m2 are multiplied into float32, bfloat16 and float16; without `dtype`, into
+/// bfloat16. a and b may be of different 8-bit formats, and out is then row-major.
 ///
 /// Returns:
 ///     `out`.
@@ -150,8 +151,9 @@ impl<'py> Asked<'_, 'py> {
 ///     a: (count, m, k), and b: (count, k, n), of one type. One of them may be a matrix, which is multiplied with each
 ///         of the others.
 ///     out: (count, m, n), of any strides of which one of the last two is 1.
-///     scale_a, scale_b: Those of each matrix: of blocks, (count, m, k / 128) and (count, k / 128, n / 128), or of rows
-///         and columns, (count, m, 1) and (count, 1, n) or (count, m) and (count, n), or (count,), or one of all.
+///     scale_a, scale_b: Those of each matrix. Of blocks, they are (count, m, k / 128) and (count, k / 128, n / 128). Of
+///         rows and columns, they are (count, m, 1) and (count, 1, n), or (count, m) and (count, n). One scale for each
+///         matrix is (count,), or one number for all.
 ///     Others as in `gemm`.
 ///
 /// Returns:
