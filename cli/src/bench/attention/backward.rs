@@ -1,7 +1,5 @@
 //! `cutlet bench attention --backward`: the gradients of queries, keys and values, and their check.
 
-use std::iter;
-
 use cutlet::{Attention, DeviceTensor, Stream};
 use half::bf16;
 
@@ -92,19 +90,17 @@ impl Call for Gradients {
         self.enqueue(stream)?;
         let given = self.download(stream)?;
         let Shape { features, .. } = given.shape;
-        let of = |found: &DeviceTensor<bf16>, exact: &(dyn Fn(usize) -> Vec<f64> + Sync)| {
+        let of = |found: &DeviceTensor<bf16>,
+                  exact: &(dyn Fn(usize) -> Vec<f64> + Sync)|
+         -> Result<Check> {
             let found = found.download(stream)?;
-            Ok::<_, crate::measure::error::Error>(Check::of(
-                found.len() / features,
-                features,
-                &found,
-                exact,
-            ))
+            let rows = found.len() / features;
+            Ok(Check::of(rows, features, &found, exact))
         };
         let checks = [
             of(&self.of_queries, &|row| given.of_query(row))?,
-            of(&self.of_keys, &|row| given.of_key(row).0)?,
-            of(&self.of_values, &|row| given.of_key(row).1)?,
+            of(&self.of_keys, &|row| given.of_key(row))?,
+            of(&self.of_values, &|row| given.of_value(row))?,
         ];
         Ok(Check::worst(checks))
     }
@@ -121,41 +117,20 @@ struct OnHost {
     output_gradient: Vec<bf16>,
 }
 
-/// A row of one of the tensors: its sequence, its token and its head.
-#[derive(Clone, Copy)]
-struct Row {
-    sequence: usize,
-    token: usize,
-    head: usize,
-}
-
 impl OnHost {
     fn features<'a>(&self, of: &'a [bf16], row: usize) -> &'a [bf16] {
         &of[row * self.shape.features..][..self.shape.features]
     }
 
-    /// The row of a query in the queries, and in the logarithms.
-    fn query(
-        &self,
-        Row {
-            sequence,
-            token,
-            head,
-        }: Row,
-    ) -> usize {
-        (sequence * self.shape.tokens + token) * self.shape.heads + head
+    /// The sequence, the token and the head of a row of a tensor of so many heads.
+    fn place(&self, row: usize, heads: usize) -> [usize; 3] {
+        let (at, head) = (row / heads, row % heads);
+        [at / self.shape.tokens, at % self.shape.tokens, head]
     }
 
-    /// The row of a key in the keys.
-    fn key(
-        &self,
-        Row {
-            sequence,
-            token,
-            head,
-        }: Row,
-    ) -> usize {
-        (sequence * self.shape.tokens + token) * self.shape.heads_of_keys + head
+    /// The row of a tensor of so many heads that is at this place.
+    fn row(&self, [sequence, token, head]: [usize; 3], heads: usize) -> usize {
+        (sequence * self.shape.tokens + token) * heads + head
     }
 
     /// The weight of a key for a query, and the gradient of their score.
@@ -182,29 +157,43 @@ impl OnHost {
             causal,
             ..
         } = self.shape;
-        let (at, head) = (row / heads, row % heads);
-        let (sequence, token) = (at / tokens, at % tokens);
+        let [sequence, token, head] = self.place(row, heads);
         let head = head / (heads / heads_of_keys);
         let visible = if causal { token + 1 } else { tokens };
         let mut gradient = vec![0.0; self.shape.features];
         for token in 0..visible {
-            let key = self.key(Row {
-                sequence,
-                token,
-                head,
-            });
+            let key = self.row([sequence, token, head], heads_of_keys);
             let (_, of_score) = self.weight(row, key);
-            add(
-                &mut gradient,
-                of_score * self.scale(),
-                self.features(&self.keys, key),
-            );
+            let keys = self.features(&self.keys, key);
+            add(&mut gradient, of_score * self.scale(), keys);
         }
         gradient
     }
 
-    /// The gradients of a key and of its value.
-    fn of_key(&self, row: usize) -> (Vec<f64>, Vec<f64>) {
+    /// The gradient of a key.
+    fn of_key(&self, row: usize) -> Vec<f64> {
+        let mut gradient = vec![0.0; self.shape.features];
+        for query in self.queries_of(row) {
+            let (_, of_score) = self.weight(query, row);
+            let queries = self.features(&self.queries, query);
+            add(&mut gradient, of_score * self.scale(), queries);
+        }
+        gradient
+    }
+
+    /// The gradient of a key's value.
+    fn of_value(&self, row: usize) -> Vec<f64> {
+        let mut gradient = vec![0.0; self.shape.features];
+        for query in self.queries_of(row) {
+            let (weight, _) = self.weight(query, row);
+            let of_output = self.features(&self.output_gradient, query);
+            add(&mut gradient, weight, of_output);
+        }
+        gradient
+    }
+
+    /// The rows of the queries that see a key.
+    fn queries_of(&self, key: usize) -> impl Iterator<Item = usize> {
         let Shape {
             tokens,
             heads,
@@ -212,29 +201,13 @@ impl OnHost {
             causal,
             ..
         } = self.shape;
-        let (at, head) = (row / heads_of_keys, row % heads_of_keys);
-        let (sequence, token) = (at / tokens, at % tokens);
+        let [sequence, token, head] = self.place(key, heads_of_keys);
         let group = heads / heads_of_keys;
         let first = if causal { token } else { 0 };
-        let [mut of_key, mut of_value] = [0, 1].map(|_| vec![0.0; self.shape.features]);
-        let tokens = (first..tokens).flat_map(|token| iter::repeat_n(token, group).zip(0..group));
-        for (token, nth) in tokens {
-            let head = head * group + nth;
-            let query = self.query(Row {
-                sequence,
-                token,
-                head,
-            });
-            let (weight, of_score) = self.weight(query, row);
-            let queries = self.features(&self.queries, query);
-            add(&mut of_key, of_score * self.scale(), queries);
-            add(
-                &mut of_value,
-                weight,
-                self.features(&self.output_gradient, query),
-            );
-        }
-        (of_key, of_value)
+        (first..tokens).flat_map(move |token| {
+            let of_head = move |head| self.row([sequence, token, head], heads);
+            (head * group..(head + 1) * group).map(of_head)
+        })
     }
 }
 
