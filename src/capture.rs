@@ -63,6 +63,26 @@ pub fn capture(device: &Device, work: impl FnOnce(&Stream) -> Result<()>) -> Res
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 ///
+/// The graph keeps the memory of buffers that are not part of the value, too. So several graphs may use what none of them
+/// owns, and the value of each is `()`:
+///
+/// ```
+/// use cutlet::{Device, DeviceTensor, Unary, capture_owned, unary_in_place};
+///
+/// let device = Device::auto();
+/// let stream = device.stream()?;
+/// let mut x = DeviceTensor::upload(&stream, &[1.0f32, -3.0], [2])?;
+/// let half = Unary::Identity.of(0.5, 0.0);
+/// let mut square =
+///     capture_owned(&device, (), |stream, ()| unary_in_place(stream, Unary::Square, &mut x))?;
+/// let mut halve =
+///     capture_owned(&device, (), |stream, ()| unary_in_place(stream, half, &mut x))?;
+/// square.launch(&stream)?;
+/// halve.launch(&stream)?;
+/// assert_eq!(x.download(&stream)?, [0.5, 4.5]);
+/// # Ok::<(), cutlet::Error>(())
+/// ```
+///
 /// # Errors
 /// The error of `work`, and those of [`Device::capture_owned`].
 pub fn capture_owned<S>(

@@ -1,7 +1,9 @@
 //! Tensors on a device: memory and a layout.
 
+mod reshape;
+
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Bound, Range, RangeBounds};
 
 use cutlet_device::DeviceData;
 use cutlet_host::{Buffer, IntoView, IntoViewMut, Stream, View, ViewMut};
@@ -11,8 +13,10 @@ use cutlet_layout_core::{
     try_zipped_divide,
 };
 
+use crate::into_tensor::one_stride;
 use crate::matrix::addresses_of;
 use crate::{Error, Matrix, MatrixMut, Result};
+use reshape::reshaped;
 
 /// A layout's leaves as numbers, and whether they fit memory.
 struct Leaves {
@@ -189,6 +193,47 @@ fn is_inside(shape: &IntTuple, coord: &IntTuple) -> bool {
     }
 }
 
+/// The layout whose mode has the coordinates of a range alone.
+fn narrowed(
+    layout: &Layout,
+    mode: usize,
+    range: (Bound<usize>, Bound<usize>),
+) -> Result<Part, String> {
+    if mode >= layout.rank() {
+        return Err(format!("there is no mode {mode}; modes are counted from 0"));
+    }
+    let Some((extent, stride)) = one_stride(layout, mode) else {
+        return Err(format!(
+            "its mode {mode} has no single stride; use `flatten`, and give a mode of the result"
+        ));
+    };
+    let begin = match range.0 {
+        Bound::Included(begin) => begin,
+        Bound::Excluded(before) => before.saturating_add(1),
+        Bound::Unbounded => 0,
+    };
+    let end = match range.1 {
+        Bound::Included(last) => last.saturating_add(1),
+        Bound::Excluded(end) => end,
+        Bound::Unbounded => extent,
+    };
+    if begin >= end || end > extent {
+        return Err(format!(
+            "the coordinates {begin}..{end} of its mode {mode} were asked for, which has {extent}; give a range of at \
+             least one of them"
+        ));
+    }
+    let part = Layout::leaf(
+        Int::dynamic((end - begin) as i64),
+        Int::dynamic(stride as i64),
+    );
+    let layout = match layout.rank() {
+        1 => part,
+        _ => layout.replace(mode, &part),
+    };
+    Ok((layout, begin * stride))
+}
+
 /// The tile at a coordinate among the tiles.
 fn tile_of(layout: &Layout, tiler: &Tiler, coord: &IntTuple) -> Result<Part, String> {
     let tiles = try_zipped_divide(layout, tiler).map_err(|error| error.to_string())?;
@@ -273,6 +318,28 @@ macro_rules! tensor {
             pub fn slice(self, coord: &IntTuple) -> Result<Self> {
                 let slice = slice_of(&self.layout, coord);
                 self.at(slice)
+            }
+
+            /// The coordinates of a range of mode `mode` alone: `narrow(1, 3..)` leaves out the first three columns of
+            /// a matrix.
+            ///
+            /// # Errors
+            /// If there is no such mode, it has no single stride, or the range is empty or ends behind it.
+            pub fn narrow(self, mode: usize, range: impl RangeBounds<usize>) -> Result<Self> {
+                let range = (range.start_bound().cloned(), range.end_bound().cloned());
+                let part = narrowed(&self.layout, mode, range);
+                self.at(part)
+            }
+
+            /// The same elements in another shape, without a copy. They are counted by rows, as in NumPy and PyTorch:
+            /// the last mode's coordinate changes first. In a mode of modes, it is the first one's.
+            ///
+            /// # Errors
+            /// If the shape has another number of elements, or needs a stride that the layout does not have: modes that
+            /// become one must continue one another.
+            pub fn reshape(self, shape: impl AsRef<[usize]>) -> Result<Self> {
+                let layout = reshaped(&self.layout, shape.as_ref());
+                self.at(layout.map(|layout| (layout, 0)))
             }
 
             /// The tile at a coordinate among the tiles: CuTe's `local_tile`.
@@ -442,6 +509,22 @@ tensor! {
     /// assert_eq!(tile.composition(&layout!(64:10))?.layout().to_string(), "_64:_1"); // a row of the tile
     /// # Ok::<(), cutlet::Error>(())
     /// ```
+    ///
+    /// [`reshape`](Self::reshape) and [`narrow`](Self::narrow) need no layout:
+    ///
+    /// ```
+    /// use cutlet::{Device, DeviceTensor};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let (sequences, tokens, heads, features) = (2, 5, 3, 16);
+    /// // A row for each token: all heads of queries, then keys and values of one head.
+    /// let qkv = DeviceTensor::<f32>::zeroed(&stream, [sequences * tokens, (heads + 2) * features])?;
+    /// let all = qkv.tensor().reshape([sequences, tokens, heads + 2, features])?;
+    /// let (queries, keys) = (all.narrow(2, ..heads)?, all.narrow(2, heads..=heads)?);
+    /// assert_eq!(queries.layout().to_string(), "(2,5,3,16):(400,80,16,1)");
+    /// assert_eq!(keys.layout().to_string(), "(2,5,1,16):(400,80,16,1)");
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
     Tensor, View, IntoView, into_view, from |view, first| view.slice(first..), checked |_| Ok(())
 }
 tensor! {
@@ -503,6 +586,17 @@ pub(crate) fn of_matrix_mut<T: DeviceData>(matrix: MatrixMut<'_, T>) -> Result<T
     })
 }
 
+/// Elements of memory that a layout reaches.
+///
+/// # Errors
+/// If no tensor has the layout.
+fn span_of(layout: &Layout) -> Result<usize> {
+    let span = Leaves::of(layout).and_then(|leaves| {
+        (leaves.span()).ok_or("it reaches beyond 64 bits; use smaller strides".to_string())
+    });
+    span.map_err(|found| refused(layout, found))
+}
+
 /// A tensor that owns its memory.
 ///
 /// ```
@@ -545,15 +639,33 @@ impl<T: DeviceData> DeviceTensor<T> {
     /// As [`TensorMut::new`], or if there is not so much memory.
     pub fn zeroed(stream: &Stream, layout: impl IntoLayout) -> Result<Self> {
         let layout = layout.into_layout()?;
-        let span = Leaves::of(&layout).map(|leaves| leaves.span());
-        match span {
-            Ok(Some(span)) => Self::new(stream.zeroed::<T>(span)?, layout),
-            Ok(None) => Err(refused(
-                &layout,
-                "it reaches beyond 64 bits; use smaller strides".to_string(),
-            )),
-            Err(found) => Err(refused(&layout, found)),
-        }
+        Self::new(stream.zeroed::<T>(span_of(&layout)?)?, layout)
+    }
+
+    /// A tensor whose element `i`, in the order of memory, is `element(i)`. It has as many elements of memory as the layout
+    /// reaches.
+    ///
+    /// ```
+    /// use cutlet::{Device, DeviceTensor, bf16};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let ones = DeviceTensor::from_fn(&stream, [2, 3], |_| bf16::ONE)?;
+    /// let numbers = DeviceTensor::from_fn(&stream, [2, 3], |i| i as i32)?; // by rows
+    /// assert_eq!(ones.download(&stream)?, [bf16::ONE; 6]);
+    /// assert_eq!(numbers.download(&stream)?, [0, 1, 2, 3, 4, 5]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`TensorMut::new`], or if there is not so much memory.
+    pub fn from_fn(
+        stream: &Stream,
+        layout: impl IntoLayout,
+        element: impl FnMut(usize) -> T,
+    ) -> Result<Self> {
+        let layout = layout.into_layout()?;
+        let elements: Vec<T> = (0..span_of(&layout)?).map(element).collect();
+        Self::upload(stream, &elements, layout)
     }
 
     /// A tensor of these elements, in the order of memory.
@@ -570,6 +682,23 @@ impl<T: DeviceData> DeviceTensor<T> {
     /// If the stream's work failed, or the stream is being captured.
     pub fn download(&self, stream: &Stream) -> Result<Vec<T>> {
         Ok(stream.download(&self.buffer)?)
+    }
+
+    /// As [`download`](Self::download), with each element as another type that has all its values.
+    ///
+    /// ```
+    /// use cutlet::{Device, DeviceTensor, bf16};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let x = DeviceTensor::upload(&stream, &[bf16::ONE, bf16::NEG_ONE], [2])?;
+    /// assert_eq!(x.download_as::<f64>(&stream)?, [1.0, -1.0]);
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`download`](Self::download).
+    pub fn download_as<U: From<T>>(&self, stream: &Stream) -> Result<Vec<U>> {
+        Ok(self.download(stream)?.into_iter().map(U::from).collect())
     }
 
     /// The layout.

@@ -2,8 +2,8 @@
 
 use cutlet::{
     Activation, Bags, Device, DeviceTensor, Error, Gemm, HostError, IndexedRows, Linear, Pooling,
-    Result, Stream, Tensor, bf16, capture_owned, check_indices, contract, embedding_bag, gather,
-    interleave_rows, layout, permute,
+    Result, Stream, Tensor, add, bf16, capture_owned, check_indices, contract, embedding_bag,
+    gather, interleave_rows, layout, permute,
 };
 
 use crate::small::{small, upload};
@@ -152,6 +152,35 @@ fn an_operand_that_a_graph_cannot_keep_is_refused() -> Result<()> {
             panic!("{refused:?}")
         };
         assert!(error.to_string().contains("a graph cannot own"), "{error}");
+    }
+    Ok(())
+}
+
+/// The prompt's graph and the step's use the same tensors, and own none. What a capture allocates lives as long.
+#[test]
+fn two_graphs_share_tensors_that_neither_owns() -> Result<()> {
+    let device = Device::auto();
+    let stream = device.stream()?;
+    let numbers = |first: i32| move |nth: usize| (first + nth as i32) as f32;
+    let start = DeviceTensor::from_fn(&stream, [3, 4], numbers(1))?;
+    let mut x = DeviceTensor::from_fn(&stream, [3, 4], numbers(100))?;
+    let mut begin = capture_owned(&device, (), |stream, ()| permute(stream, &start, &mut x))?;
+    let mut double = capture_owned(&device, (), |stream, ()| {
+        let mut sum = DeviceTensor::<f32>::zeroed(stream, [3, 4])?;
+        add(stream, &x, &x, &mut sum)?;
+        permute(stream, &sum, &mut x)
+    })?;
+    drop(start);
+    // Other memory takes the place of what was freed.
+    let _others: Vec<_> = (0..8)
+        .map(|_| DeviceTensor::from_fn(&stream, [3, 4], numbers(-50)))
+        .collect::<Result<_>>()?;
+    for _ in 0..2 {
+        begin.launch(&stream)?;
+        double.launch(&stream)?;
+        double.launch(&stream)?;
+        let expected: Vec<f32> = (1..=12).map(|it| 4.0 * it as f32).collect();
+        assert_eq!(x.download(&stream)?, expected);
     }
     Ok(())
 }

@@ -207,3 +207,35 @@ fn wrong_operands_are_refused() {
     );
     assert!(RopeTable::new(&stream, 4, 7, 100.0).is_err());
 }
+
+/// A position of a token is that of all its heads, with and without a mode for them.
+#[test]
+fn positions_of_the_first_modes_are_repeated() {
+    let stream = Device::auto().stream().unwrap();
+    let table = RopeTable::new(&stream, 9, 4, 100.0).unwrap();
+    let rope = Rope::new(&table);
+    let x: Vec<f32> = (0..2 * 3 * 5 * 4).map(|nth| nth as f32).collect();
+    let positions = stream.upload(&[3, 1, 4, 1, 5, 8]).unwrap();
+    let rotated = |positions: Tensor<'_, i32>| {
+        let mut x = stream.upload(&x).unwrap();
+        let heads = TensorMut::new(&mut x, [2, 3, 5, 4]).unwrap();
+        rope.run_in_place(&stream, positions, heads).unwrap();
+        stream.download(&x).unwrap()
+    };
+    let of_all = Tensor::new(&positions, layout!((2, 3, 5):(3, 1, 0))).unwrap();
+    let expected = rotated(of_all);
+    assert_ne!(expected, x);
+    assert_eq!(rotated(Tensor::new(&positions, [2, 3]).unwrap()), expected);
+    let of_sequences = Tensor::new(&positions, layout!((2):(3))).unwrap();
+    let of_all = Tensor::new(&positions, layout!((2, 3, 5):(3, 0, 0))).unwrap();
+    assert_eq!(rotated(of_sequences), rotated(of_all));
+
+    let mut y = stream.upload(&x).unwrap();
+    let heads = TensorMut::new(&mut y, [2, 3, 5, 4]).unwrap();
+    let refused = rope.run_in_place(&stream, Tensor::new(&positions, [3, 2]).unwrap(), heads);
+    let said = refused.unwrap_err().to_string();
+    assert!(
+        said.contains("the layout of the positions is (3,2):(2,1)"),
+        "{said}"
+    );
+}

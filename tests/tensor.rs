@@ -6,6 +6,7 @@ use cutlet::{
     permute, scatter, scatter_add, shape, silu_mul, swiglu, tile, top_k,
 };
 
+use crate::random;
 use crate::small::small;
 
 /// Small whole numbers: as many as a layout reaches.
@@ -559,5 +560,164 @@ fn gates_and_experts_are_tensors() -> Result<()> {
     let mut transposed = DeviceTensor::<f32>::zeroed(&stream, layout!((2, 4):(1, 2)))?;
     permute(&stream, &logits, &mut transposed)?;
     assert_eq!(transposed.download(&stream)?[..2], [0.0, 8.0]);
+    Ok(())
+}
+
+/// The place in memory of the element that is number `nth` by rows. In a mode of modes, the first one is the fastest.
+fn place_by_rows(layout: &Layout, mut nth: i64) -> i64 {
+    let of_mode = |mode: usize| {
+        let mode = layout.mode(mode);
+        let place = mode.at(nth % mode.size());
+        nth /= mode.size();
+        place
+    };
+    (0..layout.rank()).rev().map(of_mode).sum()
+}
+
+/// The layout of a shape with these elements by rows: each mode's stride is where its second coordinate leads.
+fn only_layout(elements: &[i64], shape: &[usize]) -> Option<Vec<i64>> {
+    let mut behind = elements.len();
+    let strides: Vec<i64> = (shape.iter())
+        .map(|extent| {
+            behind /= extent;
+            if *extent > 1 { elements[behind] } else { 0 }
+        })
+        .collect();
+    let leads_there = |nth: usize| {
+        let (mut behind, mut place) = (elements.len(), 0);
+        for (extent, stride) in shape.iter().zip(&strides) {
+            behind /= extent;
+            place += stride * (nth / behind % extent) as i64;
+        }
+        place == elements[nth]
+    };
+    (0..elements.len()).all(leads_there).then_some(strides)
+}
+
+#[test]
+fn a_reshape_has_the_elements_in_order_or_there_is_none() {
+    let stream = Device::cpu().stream().unwrap();
+    let memory = stream.zeroed::<u8>(1 << 16).unwrap();
+    let mut random = random::generator(7);
+    let (mut reshaped, mut refused) = (0, 0);
+    for _ in 0..3000 {
+        // Modes that mostly continue one another, from the fastest on, some of two leaves.
+        let (mut modes, mut reach) = (Vec::new(), 1);
+        for _ in 0..random.usize(1..4) {
+            let mut leaf = || {
+                let extent = [1, 2, 3, 4, 6][random.usize(0..5)];
+                let stride = match random.usize(0..8) {
+                    0 => 0,
+                    1 => 2 * reach,
+                    _ => reach,
+                };
+                reach = reach.max(stride * extent);
+                layout!((dyn extent):(dyn stride)).mode(0)
+            };
+            let (first, second) = (leaf(), leaf());
+            modes.push(match random.bool() {
+                true => first,
+                false => Layout::concat2(&first, &second),
+            });
+        }
+        modes.reverse();
+        let layout = Layout::concat(&modes);
+        let mut left = layout.size() as usize;
+        let mut shape = Vec::new();
+        while left > 1 || shape.is_empty() {
+            let divisors: Vec<usize> = (1..=left).filter(|it| left.is_multiple_of(*it)).collect();
+            shape.push(divisors[random.usize(0..divisors.len())]);
+            left /= shape[shape.len() - 1];
+        }
+        let elements: Vec<i64> = (0..layout.size())
+            .map(|nth| place_by_rows(&layout, nth))
+            .collect();
+        let found = Tensor::new(&memory, layout).unwrap().reshape(&shape);
+        let Some(strides) = only_layout(&elements, &shape) else {
+            let said = found.unwrap_err().to_string();
+            assert!(said.contains("do not continue one another; copy"), "{said}");
+            refused += 1;
+            continue;
+        };
+        let found = *found.unwrap().layout();
+        for (mode, (extent, stride)) in shape.iter().zip(strides).enumerate() {
+            let mode = found.mode(mode);
+            assert_eq!(mode.size() as usize, *extent, "{layout} as {shape:?}");
+            assert!(
+                *extent == 1 || mode.at(1) == stride,
+                "{layout} as {shape:?} is {found}"
+            );
+        }
+        reshaped += 1;
+    }
+    assert!(reshaped > 500 && refused > 500, "{reshaped}, {refused}");
+}
+
+#[test]
+fn shapes_that_no_reshape_has_are_refused() {
+    let stream = Device::cpu().stream().unwrap();
+    let x = DeviceTensor::<f32>::zeroed(&stream, layout!((4, 6):(8, 1))).unwrap();
+    let said = |shape: &[usize]| x.tensor().reshape(shape).unwrap_err().to_string();
+    assert_eq!(
+        said(&[24]),
+        "a tensor of layout (_4,_6):(_8,_1) was asked for, but modes that are one in the shape [24] do not continue one \
+         another; copy it with `permute` first"
+    );
+    assert!(said(&[4, 5]).contains("[4, 5] has 20 elements, and it has 24; give a shape"));
+    assert!(said(&[24, 0]).contains("it has no elements"));
+    assert!(said(&[]).contains("from 1 to 32 modes"));
+}
+
+/// Columns in the middle are read and written where they are.
+#[test]
+fn a_narrow_tensor_is_an_operand() -> Result<()> {
+    let stream = Device::auto().stream()?;
+    let x = DeviceTensor::from_fn(&stream, [3, 8], |nth| nth as f32)?;
+    let mut y = DeviceTensor::from_fn(&stream, [3, 5], |_| -1.0f32)?;
+    permute(
+        &stream,
+        x.tensor().narrow(1, 2..=4)?,
+        y.tensor_mut().narrow(1, 1..4)?,
+    )?;
+    let rows = [[2.0, 3.0, 4.0], [10.0, 11.0, 12.0], [18.0, 19.0, 20.0]];
+    let expected = rows.map(|[a, b, c]| [-1.0, a, b, c, -1.0]).concat();
+    assert_eq!(y.download(&stream)?, expected);
+
+    let of = |tensor: Result<Tensor<'_, f32>>| tensor.map(|it| it.layout().to_string());
+    assert_eq!(of(x.tensor().narrow(0, 1..))?, "(2,8):(8,_1)");
+    assert_eq!(
+        of(x.tensor().narrow(0, 1..)?.narrow(1, ..3))?,
+        "(2,3):(8,1)"
+    );
+    let list = Tensor::new(&x.buffer().slice(4..)?, [20])?;
+    assert_eq!(of(list.narrow(0, 5..))?, "15:1");
+    let said = |mode: usize, range: std::ops::Range<usize>| {
+        let refused = x.tensor().narrow(mode, range);
+        refused.unwrap_err().to_string()
+    };
+    let found = said(1, 3..9);
+    assert!(
+        found.contains("the coordinates 3..9 of its mode 1 were asked for, which has 8; give"),
+        "{found}"
+    );
+    assert!(said(0, 2..2).contains("2..2 of its mode 0"));
+    assert!(said(2, 0..1).contains("there is no mode 2; modes are counted from 0"));
+    let tuple = Tensor::new(x.buffer(), layout!(((2, 2), 3):((1, 12), 4)))?;
+    let found = tuple.narrow(0, 1..).unwrap_err().to_string();
+    assert!(
+        found.contains("its mode 0 has no single stride; use `flatten`"),
+        "{found}"
+    );
+    assert_eq!(of(tuple.flatten().narrow(1, 1..))?, "(_2,1,_3):(_1,12,_4)");
+    Ok(())
+}
+
+#[test]
+fn a_tensor_from_a_function_has_all_memory_that_its_layout_reaches() -> Result<()> {
+    let stream = Device::cpu().stream()?;
+    let x = DeviceTensor::from_fn(&stream, layout!((2, 3):(1, 4)), |nth| nth as i32)?;
+    assert_eq!(x.download(&stream)?, (0..10).collect::<Vec<_>>());
+    let refused = DeviceTensor::from_fn(&stream, [0, 3], |_| 0u8);
+    assert!(refused.unwrap_err().to_string().contains("has no elements"));
     Ok(())
 }

@@ -6,7 +6,7 @@ use cutlet_kernels::PTX;
 use cutlet_kernels::rows::rope::{
     Rope4, Rope8, RopeAny, RopeArgs, RopeShape, rope_bf16, rope_f16, rope_f32,
 };
-use cutlet_layout_core::tiles;
+use cutlet_layout_core::{Int, Layout, tiles};
 use half::{bf16, f16};
 
 use super::operand::{Read, check_read, layout_of_rows, read, written, written_rows};
@@ -161,22 +161,21 @@ impl RopeTable {
 /// Rotary position embeddings: pairs of each row's elements are rotated by the angles of the row's position.
 ///
 /// A row is the last mode of a tensor, and is contiguous: the dimensions of a head. The positions are an `i32` for each
-/// row, in memory of the device, so a graph that is replayed reads new ones: a tensor of the rows' modes, in which a
-/// stride of 0 repeats a position for all heads. The arithmetic is in f32, and a result is rounded once. A position that
-/// the table does not have makes its row NaN.
+/// row, in memory of the device, so a graph that is replayed reads new ones: a tensor of the rows' modes, or of the first
+/// of them. So (token) is enough for (token, head, dimension): a token's position is that of all its heads. The arithmetic
+/// is in f32, and a result is rounded once. A position that the table does not have makes its row NaN.
 ///
 /// ```
-/// use cutlet::{Device, DeviceTensor, Rope, RopeTable, Tensor, layout, shape};
+/// use cutlet::{Device, DeviceTensor, Rope, RopeTable, shape};
 ///
 /// let stream = Device::auto().stream()?;
 /// let table = RopeTable::new(&stream, 4096, 64, 10_000.0)?;
 /// // (token, q k or v, head, dimension): queries and keys are rotated where they are.
 /// let mut qkv = DeviceTensor::<f32>::zeroed(&stream, [5, 3, 2, 64])?;
-/// let positions = stream.upload(&[100, 101, 102, 103, 104])?;
-/// let positions = Tensor::new(&positions, layout!((5, 2):(1, 0)))?;
+/// let positions = DeviceTensor::upload(&stream, &[100, 101, 102, 103, 104], [5])?;
 /// let rope = Rope::new(&table);
-/// rope.run_in_place(&stream, positions, qkv.tensor_mut().slice(&shape!((_, 0, _, _)))?)?;
-/// rope.run_in_place(&stream, positions, qkv.tensor_mut().slice(&shape!((_, 1, _, _)))?)?;
+/// rope.run_in_place(&stream, &positions, qkv.tensor_mut().slice(&shape!((_, 0, _, _)))?)?;
+/// rope.run_in_place(&stream, &positions, qkv.tensor_mut().slice(&shape!((_, 1, _, _)))?)?;
 /// # Ok::<(), cutlet::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -332,7 +331,8 @@ impl<'a> Rope<'a> {
             in_stream(NAME, stream, "the table", view)?;
             disjoint(NAME, "the table", addresses(&view), y.addresses())?;
         }
-        let of_positions = layout_of_rows(NAME, "the positions", &positions.layout, &y.layout)?;
+        let of_positions = repeated(&positions.layout, &y.layout);
+        let of_positions = layout_of_rows(NAME, "the positions", &of_positions, &y.layout)?;
         let of_positions = HasRows {
             what: "the positions",
             layout: &of_positions,
@@ -397,4 +397,19 @@ impl<'a> Rope<'a> {
             Ok(stream.launch(&kernel, blocks, args)?)
         }
     }
+}
+
+/// The layout of positions of the first modes of x, repeated along its other modes of rows.
+fn repeated(positions: &Layout, x: &Layout) -> Layout {
+    let (given, modes) = (positions.rank(), x.rank() - 1);
+    if given >= modes || positions.shape() != x.take(0, given).shape() {
+        return *positions;
+    }
+    (given..modes).fold(*positions, |layout, mode| {
+        let again = Layout::leaf(Int::dynamic(x.mode(mode).size()), Int::dynamic(0));
+        match layout.rank() {
+            1 => Layout::concat2(&layout.mode(0), &again),
+            _ => layout.append(&again),
+        }
+    })
 }
