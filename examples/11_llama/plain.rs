@@ -1,111 +1,83 @@
-//! The model in f64: a plain loop without caches.
+//! The model in f64: plain loops over the tokens of one sequence.
 
-use cutlet::{DeviceTensor, Result, Stream, bf16};
+use cutlet::{Linear, Result, Stream, bf16};
 
-use super::model::{BASE, Config, EPSILON, Model};
+use super::model::{BASE, Config, Decoder, EPSILON};
 
 /// The logits after these tokens.
-pub fn logits(stream: &Stream, model: &Model, tokens: &[i32]) -> Result<Vec<f64>> {
-    let Config {
-        width,
-        heads,
-        heads_of_keys,
-        features,
-        ..
-    } = model.config;
-    let wide = |tensor: &DeviceTensor<bf16>| -> Result<Vec<f64>> {
-        Ok(tensor
-            .download(stream)?
-            .iter()
-            .map(|it| it.to_f64())
-            .collect())
-    };
-    let embeddings = wide(model.head.weights())?;
-    let mut x: Vec<Vec<f64>> = tokens
-        .iter()
-        .map(|it| embeddings[*it as usize * width..][..width].to_vec())
-        .collect();
-    for layer in &model.layers {
-        let [first, second] = [wide(&layer.norms[0])?, wide(&layer.norms[1])?];
-        let weights =
-            [&layer.qkv, &layer.output, &layer.gated, &layer.down].map(|it| wide(it.weights()));
-        let [qkv, output, gated, down] = weights;
-        let (qkv, output, gated, down) = (qkv?, output?, gated?, down?);
-        let rows: Vec<Vec<f64>> = x
-            .iter()
-            .enumerate()
-            .map(|(position, x)| {
-                let mut row = product(&normal(x, &first), &qkv);
-                for head in row.chunks_mut(features).take(heads + heads_of_keys) {
-                    rotate(head, position as f64);
-                }
-                row
-            })
-            .collect();
-        for (position, x) in x.iter_mut().enumerate() {
-            let attended: Vec<f64> = (0..heads)
-                .flat_map(|head| {
-                    let part =
-                        |token: usize, head: usize| &rows[token][head * features..][..features];
-                    let of_keys = heads + head / (heads / heads_of_keys);
-                    let score = |token| {
-                        (dot(part(position, head), part(token, of_keys)) / (features as f64).sqrt())
-                            .exp()
-                    };
-                    let scores: Vec<f64> = (0..=position).map(score).collect();
-                    let sum: f64 = scores.iter().sum();
-                    (0..features)
-                        .map(move |at| {
-                            let value = |token: usize| part(token, of_keys + heads_of_keys)[at];
-                            scores
-                                .iter()
-                                .enumerate()
-                                .map(|(token, score)| score / sum * value(token))
-                                .sum::<f64>()
-                        })
-                        .collect::<Vec<_>>()
-                })
-                .collect();
-            add(x, &product(&attended, &output));
-            let both = product(&normal(x, &second), &gated);
-            let hidden: Vec<f64> = both
-                .chunks(2)
-                .map(|it| it[0] / (1.0 + (-it[0]).exp()) * it[1])
-                .collect();
-            add(x, &product(&hidden, &down));
+pub fn logits(stream: &Stream, decoder: &Decoder, tokens: &[i32]) -> Result<Vec<f64>> {
+    let wide = |layer: &Linear<bf16>| layer.weights().download_as::<f64>(stream);
+    let (width, embeddings) = (decoder.config.width, wide(&decoder.head)?);
+    let of_token = |token: &i32| embeddings[*token as usize * width..][..width].to_vec();
+    let mut all: Vec<Vec<f64>> = tokens.iter().map(of_token).collect();
+    let mut before = decoder.norm.download_as(stream)?;
+    for layer in &decoder.layers {
+        let (qkv, output) = (wide(&layer.qkv)?, wide(&layer.output)?);
+        let (gated, down) = (wide(&layer.gated)?, wide(&layer.down)?);
+        let between = layer.norms[0].download_as(stream)?;
+        let mut seen = Vec::new();
+        for x in &mut all {
+            seen.push(product(&qkv, &norm(x, &before)));
+            add(
+                x,
+                1.0,
+                &product(&output, &attention(&seen, &decoder.config)),
+            );
+            let gated = product(&gated, &norm(x, &between));
+            let of_pair = |it: &[f64]| it[0] / (1.0 + (-it[0]).exp()) * it[1];
+            let hidden: Vec<f64> = gated.chunks(2).map(of_pair).collect();
+            add(x, 1.0, &product(&down, &hidden));
         }
+        before = layer.norms[1].download_as(stream)?;
     }
-    Ok(product(
-        &normal(&x[tokens.len() - 1], &wide(&model.norm)?),
-        &embeddings,
-    ))
+    Ok(product(&embeddings, &norm(&all[tokens.len() - 1], &before)))
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-fn product(x: &[f64], weights: &[f64]) -> Vec<f64> {
-    weights.chunks(x.len()).map(|row| dot(x, row)).collect()
+fn product(weights: &[f64], x: &[f64]) -> Vec<f64> {
+    weights.chunks(x.len()).map(|row| dot(row, x)).collect()
 }
 
-fn add(x: &mut [f64], delta: &[f64]) {
-    x.iter_mut().zip(delta).for_each(|(x, delta)| *x += delta);
+fn add(x: &mut [f64], factor: f64, delta: &[f64]) {
+    let pairs = x.iter_mut().zip(delta);
+    pairs.for_each(|(x, delta)| *x += factor * delta);
 }
 
-fn normal(x: &[f64], weights: &[f64]) -> Vec<f64> {
+fn norm(x: &[f64], weights: &[f64]) -> Vec<f64> {
     let root = (dot(x, x) / x.len() as f64 + f64::from(EPSILON)).sqrt();
-    x.iter()
-        .zip(weights)
-        .map(|(x, weight)| x / root * weight)
-        .collect()
+    let pairs = x.iter().zip(weights);
+    pairs.map(|(x, weight)| x / root * weight).collect()
 }
 
-fn rotate(head: &mut [f64], position: f64) {
-    let (firsts, seconds) = head.split_at_mut(head.len() / 2);
-    let pairs = firsts.len() as f64;
-    for (pair, (a, b)) in firsts.iter_mut().zip(seconds).enumerate() {
-        let (sine, cosine) = (position * BASE.powf(-(pair as f64) / pairs)).sin_cos();
-        (*a, *b) = (*a * cosine - *b * sine, *b * cosine + *a * sine);
+/// All heads of the last token, which sees all tokens.
+fn attention(seen: &[Vec<f64>], config: &Config) -> Vec<f64> {
+    let features = config.width / config.heads;
+    let part = |nth: usize, head: usize| &seen[nth][head * features..][..features];
+    let mut heads = vec![0.0; config.width];
+    for (head, output) in heads.chunks_mut(features).enumerate() {
+        let key = config.heads + head * config.heads_of_keys / config.heads;
+        let query = part(seen.len() - 1, head);
+        let weight = |nth| score(query, part(nth, key), seen.len() - 1 - nth).exp();
+        let weights: Vec<f64> = (0..seen.len()).map(weight).collect();
+        let sum: f64 = weights.iter().sum();
+        for (nth, weight) in weights.iter().enumerate() {
+            add(output, weight / sum, part(nth, key + config.heads_of_keys));
+        }
     }
+    heads
+}
+
+/// A query's product with a key so many tokens before it: pairs are rotated by the distance.
+fn score(query: &[f64], key: &[f64], distance: usize) -> f64 {
+    let pairs = query.len() / 2;
+    let of_pair = |pair: usize| {
+        let angle = distance as f64 * BASE.powf(-(pair as f64) / pairs as f64);
+        let [a, b] = [query[pair], query[pair + pairs]];
+        let [c, d] = [key[pair], key[pair + pairs]];
+        (a * c + b * d) * angle.cos() + (a * d - b * c) * angle.sin()
+    };
+    (0..pairs).map(of_pair).sum::<f64>() / (query.len() as f64).sqrt()
 }
