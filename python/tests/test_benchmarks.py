@@ -24,6 +24,11 @@ def test_against_pytorch(script, ways):
     assert printed_by(script).count("µs") == ways
 
 
+def test_pytorch_alone():
+    pytest.importorskip("torch")
+    assert printed_by("decoder.py").count(" ms") == 4
+
+
 def test_first_result():
     # Where `cargo xtask python` has it.
     wheels = sorted((pathlib.Path(sys.prefix).parent / "wheels").glob("cutlet-*.whl"))
