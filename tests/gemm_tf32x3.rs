@@ -1,5 +1,5 @@
-//! Products of f32 by three products of tf32 on Hopper: their errors beside those of multiply-adds in f32, and numbers
-//! that have no parts in tf32. Needs a Hopper GPU or the CPU backend.
+//! Products of f32 by three products of tf32 on Hopper: their errors beside those of multiply-adds in f32, which few
+//! products are left to, and numbers that have no parts in tf32. Needs a Hopper GPU or the CPU backend.
 
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{Backend, Device, Gemm, Matrix, MatrixMut, Precision, Stream};
@@ -41,19 +41,31 @@ impl Operands {
 
     /// C by the kernel of this name.
     fn product(&self, stream: &Stream, name: &str) -> Vec<f32> {
+        let named = |gemm: Gemm<'_, f32>| {
+            gemm.precision(Precision::Tf32x3)
+                .instance(name)
+                .run(stream)
+                .unwrap();
+        };
+        self.product_by(stream, named)
+    }
+
+    /// C in this precision, by the kernel that is chosen.
+    fn product_in(&self, stream: &Stream, precision: Precision) -> Vec<f32> {
+        let chosen = |gemm: Gemm<'_, f32>| gemm.precision(precision).run(stream).unwrap();
+        self.product_by(stream, chosen)
+    }
+
+    fn product_by(&self, stream: &Stream, run: impl FnOnce(Gemm<'_, f32>)) -> Vec<f32> {
         let [m, n, k] = self.extents;
         let a = stream.upload(&self.a).unwrap();
         let b = stream.upload(&self.b).unwrap();
         let mut c = stream.filled::<f32>(m * n, 0xFF).unwrap();
-        Gemm::new(
+        run(Gemm::new(
             Matrix::packed(&a, m, k, RowMajor).unwrap(),
             Matrix::packed(&b, k, n, ColMajor).unwrap(),
             MatrixMut::row_major(&mut c, m, n).unwrap(),
-        )
-        .precision(Precision::Tf32x3)
-        .instance(name)
-        .run(stream)
-        .unwrap();
+        ));
         stream.download(&c).unwrap()
     }
 
@@ -90,6 +102,38 @@ fn normal(random: &mut fastrand::Rng) -> f32 {
     (0..4).map(|_| 2.0 * random.f32() - 1.0).sum()
 }
 
+/// The same times a power of two of a wide range.
+fn wide(random: &mut fastrand::Rng) -> f32 {
+    normal(random) * 2f32.powi(random.i32(-30..30))
+}
+
+/// Operands whose products nearly cancel: those of the second half of k are about the negative ones of the first.
+fn cancelling(extents: [usize; 3]) -> Operands {
+    let [.., k] = extents;
+    let mut operands = Operands::new(extents, normal, normal);
+    let half = k / 2;
+    for row in operands.a.chunks_mut(k) {
+        let (first, second) = row.split_at_mut(half);
+        for (first, second) in first.iter().zip(second) {
+            *second = -first * (1.0 + 1e-5 * second.abs());
+        }
+    }
+    for column in operands.b.chunks_mut(k) {
+        column.copy_within(..half, half);
+    }
+    operands
+}
+
+/// The root of the sum of the squares of errors, relative to the magnitudes of products.
+fn root_of_errors(operands: &Operands, found: &[f32]) -> f64 {
+    let exact = operands.map(in_f64);
+    let errors = exact.iter().zip(found).map(|([exact, magnitudes], found)| {
+        let error = (f64::from(*found) - exact).abs() / magnitudes;
+        error * error
+    });
+    errors.sum::<f64>().sqrt()
+}
+
 /// Checks that the errors of `operands` are at most `most` times those in f32: the root of their mean square, and the
 /// largest. Errors are relative to the magnitudes of products.
 fn check_errors(what: &str, operands: &Operands, most: f64) {
@@ -124,7 +168,6 @@ const EXTENTS: [usize; 3] = [70, 72, 600];
 #[test]
 fn errors_are_those_of_f32() {
     check_errors("normal", &Operands::new(EXTENTS, normal, normal), 1.0);
-    let wide = |random: &mut fastrand::Rng| normal(random) * 2f32.powi(random.i32(-30..30));
     // Few products make up a sum, so that f32 rounds it few times.
     check_errors("wide", &Operands::new(EXTENTS, wide, wide), 1.5);
     let positive = |random: &mut fastrand::Rng| random.f32();
@@ -133,18 +176,67 @@ fn errors_are_those_of_f32() {
 
 #[test]
 fn sums_that_cancel_have_the_errors_of_f32() {
-    let [.., k] = EXTENTS;
-    let mut operands = Operands::new(EXTENTS, normal, normal);
-    for row in operands.a.chunks_mut(k) {
-        let (first, second) = row.split_at_mut(k / 2);
-        for (first, second) in first.iter().zip(second) {
-            *second = -first * (1.0 + 1e-5 * second.abs());
+    check_errors("cancelling", &cancelling(EXTENTS), 1.0);
+}
+
+#[test]
+fn no_k_has_larger_errors_than_exact_products() {
+    let stream = Device::auto().stream().unwrap();
+    let few = (1..16).chain([127, 128]);
+    for k in few.chain((16..=160).step_by(9)) {
+        let extents = [33, 40, k];
+        for (what, operands, most) in [
+            ("normal", Operands::new(extents, normal, normal), 1.0),
+            ("cancelling", cancelling(extents), 1.0),
+            // With 128 or more, a few products that make up a sum may have larger errors.
+            (
+                "wide",
+                Operands::new(extents, wide, wide),
+                if k < 128 { 1.0 } else { 1.6 },
+            ),
+        ] {
+            let [of_three, of_f32] = [Precision::Tf32x3, Precision::Exact].map(|precision| {
+                root_of_errors(&operands, &operands.product_in(&stream, precision))
+            });
+            assert!(
+                of_three <= most * of_f32,
+                "{what}, k = {k}: {of_three:e}, and {of_f32:e} in f32"
+            );
         }
     }
-    for column in operands.b.chunks_mut(k) {
-        column.copy_within(..k / 2, k / 2);
+}
+
+#[test]
+fn three_products_are_chosen_from_128_of_k_on() {
+    let stream = Device::auto().stream().unwrap();
+    let kernel = |k: usize, named: Option<&str>| {
+        let extents @ [m, n, _] = [640, 512, k];
+        let elements = stream.zeroed::<f32>(m.max(n) * k).unwrap();
+        let mut c = stream.zeroed::<f32>(m * n).unwrap();
+        let [m, n, k] = extents;
+        let mut gemm = Gemm::new(
+            Matrix::packed(elements.slice(..m * k).unwrap(), m, k, RowMajor).unwrap(),
+            Matrix::packed(elements.slice(..k * n).unwrap(), k, n, ColMajor).unwrap(),
+            MatrixMut::row_major(&mut c, m, n).unwrap(),
+        )
+        .precision(Precision::Tf32x3);
+        let candidates = gemm.candidates(&stream).unwrap();
+        if let Some(name) = named {
+            gemm = gemm.instance(name);
+        }
+        let kernel = gemm.plan(&stream).unwrap().kernel().unwrap();
+        let is_of_tf32 = |name: &str| name.contains("tf32x3") || name.contains("3xtf32");
+        (
+            is_of_tf32(kernel),
+            candidates.iter().any(|it| is_of_tf32(it)),
+        )
+    };
+    assert_eq!(kernel(124, None), (false, false));
+    assert_eq!(kernel(128, None), (true, true));
+    // A kernel that is named runs.
+    for name in names(&stream) {
+        assert_eq!(kernel(64, Some(name)), (true, false));
     }
-    check_errors("cancelling", &operands, 1.0);
 }
 
 #[test]

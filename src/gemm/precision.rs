@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// |---|---|---|
 /// | [`Exact`](Self::Exact) | all 24 | that of f32 sums |
 /// | [`Tf32`](Self::Tf32) | 11 | about 3·10⁻⁴ of C's entries, for any k |
-/// | [`Tf32x3`](Self::Tf32x3) | about 22 | about that of f32 sums |
+/// | [`Tf32x3`](Self::Tf32x3) | about 22, and all 24 for k below 128 | at most that of f32 sums |
 ///
 /// | precision of 8-bit floats | bits of sums that count |
 /// |---|---|
@@ -34,6 +34,11 @@ pub enum Precision {
     /// An operand is the sum of two numbers of tf32, and a product is the sum of three products of them. The product of
     /// the two small numbers is left out. The error of a product is at most about 2⁻²⁰ of it.
     ///
+    /// The error of C is no larger than with [`Exact`](Self::Exact) on the same inputs, if more than a few products make up
+    /// each sum. So with k below 128, products are exact, and by the kernels of f32, unless another kernel is
+    /// [named](crate::Gemm::instance). From there on, inputs of a wide range, as normal deviates times 2⁻³⁰ to 2³⁰, have up
+    /// to 1.5 times the error of f32, and less than f32 from about k = 1000 on.
+    ///
     /// It takes three times the products of [`Tf32`](Self::Tf32). Some operands are no such sum: infinities, NaN, those
     /// from 2¹¹⁴ (2·10³⁴) on, and those below 2⁻¹⁰² (2·10⁻³¹) but 0, because the second number is some 2⁻¹¹ of the
     /// first.
@@ -50,7 +55,23 @@ pub enum Precision {
     FastAccumulation,
 }
 
+/// From so many k on, operands are multiplied by three products of tf32. Each of these products has an error of 10⁻⁷. In
+/// f32, the error of a sum begins with less and grows with k. Of normal deviates it is the larger one from k = 48 on, and
+/// about 1.5 times as large at 128.
+const LEAST_K_OF_TF32X3: usize = 128;
+
 impl Precision {
+    /// The precision that kernels for so many k are chosen by.
+    pub(super) fn for_k(self, k: usize) -> Self {
+        match self {
+            Precision::Tf32x3 if k < LEAST_K_OF_TF32X3 => Precision::Exact,
+            Precision::Exact
+            | Precision::Tf32
+            | Precision::Tf32x3
+            | Precision::FastAccumulation => self,
+        }
+    }
+
     /// Refuses a precision of other operands.
     pub(super) fn check<T: Operand>(self) -> Result<()> {
         let found = match self {

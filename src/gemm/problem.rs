@@ -201,6 +201,16 @@ impl<'a, T: Operand, D: DeviceData> Problem<'a, T, D> {
         (m, n, self.a.columns())
     }
 
+    /// The least precision of the kernels to choose from. A kernel that was named is not chosen, and may have the
+    /// precision that was asked for.
+    pub fn least_precision(&self, named: Option<&str>) -> Precision {
+        let (.., k) = self.extents();
+        match named {
+            Some(_) => self.precision,
+            None => self.precision.for_k(k),
+        }
+    }
+
     /// Whether the product has no elements.
     pub fn is_empty(&self) -> bool {
         let (m, n, _) = self.extents();

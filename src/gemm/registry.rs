@@ -103,7 +103,7 @@ impl KernelQuery {
         KernelQuery {
             backend: device.backend(),
             orders: [problem.a.order(), problem.b.order()],
-            precision: problem.precision,
+            precision: problem.least_precision(None),
             fused,
             of_batches: !problem.groups.are_one(),
             indexed: match problem.rows {

@@ -495,6 +495,7 @@ mod tests {
             &[("alignments=32,32,32", "alignments=4,16,8")],
             &[
                 ("exact", "3xtf32"),
+                ("k=32", "k=160"),
                 ("alignments=32,32,32", "alignments=128,64,4"),
             ],
             &[("k=32", "k=32 batch=3 shared=none")],

@@ -138,7 +138,7 @@ macro_rules! family {
                 problem: &Problem<'_, $r::Operand, $c>,
                 kernel: Option<&str>,
             ) -> Result<Option<LaunchPlan<$r::Operand, $c>>> {
-                match $r::PRECISIONS.contains(&problem.precision) {
+                match $r::PRECISIONS.contains(&problem.least_precision(kernel)) {
                     true => {
                         let peak = $r::PEAK * peak(stream.device());
                         let kernels = Kernels {

@@ -99,7 +99,7 @@ impl ProblemKey {
         Some(ProblemKey {
             operands,
             c,
-            precision: problem.precision,
+            precision: problem.least_precision(None),
             extents: [m, n, k],
             batch: count,
             shared: [stride_a, stride_b].map(|stride| count > 1 && stride == 0),

@@ -162,7 +162,7 @@ impl Family<f32, f32> for Tf32 {
         problem: &Problem<'_, f32>,
         kernel: Option<&str>,
     ) -> Result<Option<LaunchPlan<f32, f32>>> {
-        match problem.precision {
+        match problem.least_precision(kernel) {
             Precision::Tf32 => to_own_type(TF32, stream, problem, Named::of(kernel)),
             Precision::Tf32x3 => to_own_type(TF32X3, stream, problem, Named::of(kernel)),
             _ => Ok(None),
