@@ -6,8 +6,8 @@ use crate::convert::Convert;
 use crate::host_matrix::HostMatrix;
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
-    Activation, Device, DeviceTensor, Element, F8E4M3, Gemm, Matrix, MatrixMut, Order, Stream,
-    bf16, f16, layout,
+    Activation, Device, DeviceTensor, Element, Error, F8E4M3, Gemm, Matrix, MatrixMut, Order,
+    Stream, bf16, f16, layout,
 };
 
 /// The kernels.
@@ -133,15 +133,61 @@ fn has(stream: &Stream, kernel: &str) -> bool {
 #[test]
 fn each_kernel_scales_its_products() {
     let stream = Device::auto().stream().unwrap();
+    let narrow = [
+        [128, 128, 128],
+        [200, 264, 400],
+        [300, 136, 528],
+        [1, 72, 1000],
+    ];
+    // Clusters of up to 512 columns, whose tiles all have scales.
+    let wide = [[128, 512, 128], [200, 456, 400], [300, 392, 528]];
     for kernel in KERNELS.into_iter().filter(|it| has(&stream, it)) {
-        for extents in [
-            [128, 128, 128],
-            [200, 264, 400],
-            [300, 136, 528],
-            [1, 72, 1000],
-        ] {
+        let is_wide = kernel.contains("4x1_coop") || kernel.contains("2x2_coop");
+        for &extents in if is_wide { &wide[..] } else { &narrow } {
             check::<bf16>(&stream, Case { extents, ..PLAIN }, Some(kernel));
         }
+    }
+}
+
+/// A cluster of 256 columns reads the scales of two blocks of B.
+#[test]
+fn clusters_that_reach_past_the_scales_are_refused() {
+    let stream = Device::auto().stream().unwrap();
+    let kernel = "e4m3_64x32x128_4x1_ws_kkm_blocks";
+    let (m, k) = (20, 100);
+    for (n, is_refused) in [
+        (32usize, true),
+        (128, true),
+        (136, false),
+        (256, false),
+        (300, true),
+        (400, false),
+    ] {
+        let blocks = n.div_ceil(128);
+        let zeros = stream.zeroed::<F8E4M3>(m.max(n) * k).unwrap();
+        let scales = stream.zeroed::<f32>(m.max(blocks)).unwrap();
+        let mut c = stream.zeroed::<bf16>(m * n).unwrap();
+        let plan = Gemm::new(
+            Matrix::row_major(zeros.slice(..m * k).unwrap(), m, k).unwrap(),
+            Matrix::col_major(zeros.slice(..k * n).unwrap(), k, n).unwrap(),
+            MatrixMut::row_major(&mut c, m, n).unwrap(),
+        )
+        .block_scales(
+            Matrix::col_major(scales.slice(..m).unwrap(), m, 1).unwrap(),
+            Matrix::col_major(scales.slice(..blocks).unwrap(), 1, blocks).unwrap(),
+        )
+        .instance(kernel)
+        .plan(&stream);
+        match plan {
+            Ok(_) => assert!(!is_refused, "n = {n}"),
+            Err(error) => {
+                let is_of_instance = matches!(error, Error::Instance { .. });
+                assert!(is_refused && is_of_instance, "n = {n}: {error}");
+            }
+        }
+    }
+    for extents in [[20, 200, 160], [33, 512, 300]] {
+        check::<bf16>(&stream, Case { extents, ..PLAIN }, Some(kernel));
     }
 }
 

@@ -15,6 +15,7 @@ use cutlet_kernels::gemm::epilogue::{Epilogue, Scale};
 use cutlet_kernels::gemm::scheduler::GroupArgs;
 use cutlet_kernels::gemm::sm90::block_scaled_instances::{E4M3_BLOCKS, E4M3_GROUPED_BLOCKS};
 use cutlet_kernels::gemm::sm90::instance::{BlockScaledArguments, BlockScaledInstance};
+use cutlet_kernels::gemm::sm90::kernel_traits::KernelTraits;
 use cutlet_kernels::gemm::sm90::{self, ScalesOfBlocks};
 use cutlet_kernels::gemm::store::PartialOutput;
 use half::bf16;
@@ -24,7 +25,7 @@ use super::launch::{operand_map, splits};
 use super::prefetch::prefetch;
 use super::tma_operand::TmaOperand;
 use super::{block_scaled_groups, cost_input, plan_of, tma_stores};
-use crate::gemm::block_scales::BlockScales;
+use crate::gemm::block_scales::{BLOCK, BlockScales};
 use crate::gemm::choice;
 use crate::gemm::choice::cost::{Candidate, CostInput, OutputPath};
 use crate::gemm::choice::decomposition::Named;
@@ -239,6 +240,13 @@ impl Target {
     }
 }
 
+/// Whether each tile of a kernel's clusters has a scale of B, in a C of `n` columns. A cluster's tiles beyond C are
+/// multiplied, too, and read a scale that may be none.
+fn all_tiles_have_scales(traits: &KernelTraits, n: usize) -> bool {
+    let [_, columns] = traits.oriented(traits.cluster_tile());
+    n.next_multiple_of(columns).div_ceil(BLOCK) == n.div_ceil(BLOCK)
+}
+
 /// A kernel with scales and the epilogue `Epi`, chosen and loaded.
 pub struct BlockScaled<Epi: Epilogue = Scale> {
     function: Function<BlockScaledArguments<Epi>>,
@@ -263,7 +271,8 @@ impl<Epi: Epilogue> BlockScaled<Epi> {
             .iter()
             .filter(|it| has_code(backend, it.kernel))
             .filter(|it| named.kernel.is_none_or(|name| it.traits.name() == name))
-            .filter(|it| overwrites || !it.traits.overwrites_only);
+            .filter(|it| overwrites || !it.traits.overwrites_only)
+            .filter(|it| all_tiles_have_scales(&it.traits, input.n));
         let input = CostInput {
             allows_second_kernel: false,
             scales_k_tiles: true,
