@@ -50,6 +50,7 @@ pub(crate) use outer_mode::OuterMode;
 pub use plan::Plan;
 pub use precision::Precision;
 pub use problem::BetaKind;
+pub use scales::ScalesKind;
 pub use tuning_file::problem_key::ProblemKey;
 pub use tuning_file::recorder::recorded_problems;
 pub use tuning_file::{DeviceRates, Tuning, TuningEntry};

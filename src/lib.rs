@@ -67,7 +67,7 @@ pub use gather::{Gather, gather, gather_checked};
 pub use gemm::{
     Activation, BetaKind, Bias, BiasAlong, DeviceRates, Element, ElementType, EpiloguePlan, Gemm,
     GroupEnds, GroupRows, IndexedRows, KernelFamily, Linear, Operand, Plan, Precision, ProblemKey,
-    RowIndices, ScaledOperand, Tuning, TuningEntry, gemm, recorded_problems,
+    RowIndices, ScaledOperand, ScalesKind, Tuning, TuningEntry, gemm, recorded_problems,
 };
 pub use half::{bf16, f16};
 pub use interleave::interleave_rows;

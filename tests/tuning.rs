@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, process};
 
 use cutlet::{
-    Activation, Bias, Device, DeviceData, Error, Gemm, Matrix, MatrixMut, Operand, Order, Plan,
-    Precision, ProblemKey, Stream, Tuning, TuningEntry, recorded_problems,
+    Activation, Bias, Device, DeviceData, Error, F8E4M3, Gemm, Matrix, MatrixMut, Operand, Order,
+    Plan, Precision, ProblemKey, ScalesKind, Stream, Tuning, TuningEntry, recorded_problems,
 };
 use half::bf16;
 
@@ -336,5 +336,85 @@ fn a_file_of_the_environment_counts_and_problems_are_recorded() {
     assert_eq!(recorded_problems(&recorded).unwrap(), [key(OF_CHILD)]);
     for path in [file, recorded] {
         fs::remove_file(path).unwrap();
+    }
+}
+
+/// The key, the candidates and the kernel of a product of e4m3 with scales of this kind. All numbers and scales are 1, and
+/// C is checked. An error if the named kernel does not solve the problem.
+fn scaled(
+    stream: &Stream,
+    [m, n, k]: [usize; 3],
+    kind: ScalesKind,
+    named: Option<&str>,
+) -> cutlet::Result<(Option<ProblemKey>, Vec<String>, &'static str)> {
+    let ones = vec![F8E4M3::from_f32(1.0); m.max(n) * k];
+    let ones = stream.upload(&ones).unwrap();
+    let scales = stream.upload(&vec![1f32; m.max(n) + 1]).unwrap();
+    let mut c = stream.filled::<bf16>(m * n, 0xFF).unwrap();
+    let mut gemm = Gemm::new(
+        Matrix::row_major(ones.slice(..m * k).unwrap(), m, k).unwrap(),
+        Matrix::col_major(ones.slice(..k * n).unwrap(), k, n).unwrap(),
+        MatrixMut::row_major(&mut c, m, n).unwrap(),
+    );
+    gemm = match kind {
+        ScalesKind::None => gemm,
+        ScalesKind::Outer { in_pairs } => {
+            let first = usize::from(!in_pairs);
+            let of_b = scales.slice(first..first + n).unwrap();
+            gemm.outer_scales(scales.slice(..m).unwrap(), of_b)
+        }
+        ScalesKind::Blocks => {
+            assert!(k <= 128 && n <= 128);
+            gemm.block_scales(
+                Matrix::col_major(scales.slice(..m).unwrap(), m, 1).unwrap(),
+                Matrix::col_major(scales.slice(..1).unwrap(), 1, 1).unwrap(),
+            )
+        }
+    };
+    let candidates = gemm.candidates(stream).unwrap();
+    let key = gemm.problem_key(stream).unwrap();
+    if let Some(name) = named {
+        gemm = gemm.instance(name);
+    }
+    let plan = gemm.plan(stream)?;
+    gemm.run(stream)?;
+    let found = stream.download(&c)?;
+    assert!(found.iter().all(|it| it.to_f32() == k as f32), "{kind:?}");
+    let kernel = plan.kernel().expect("C has elements");
+    Ok((key, candidates, kernel))
+}
+
+#[test]
+fn products_with_scales_have_entries_of_their_own() {
+    let stream = Device::cpu().stream().unwrap();
+    let extents = [24, 64, 96];
+    let kinds = [
+        ScalesKind::None,
+        ScalesKind::Outer { in_pairs: true },
+        ScalesKind::Outer { in_pairs: false },
+        ScalesKind::Blocks,
+    ];
+    let near = [extents[0] + 1, extents[1], extents[2]];
+    let of_near = kinds.map(|kind| scaled(&stream, near, kind, None).unwrap());
+    let tuned = kinds.map(|kind| {
+        let (key, candidates, estimated) = scaled(&stream, extents, kind, None).unwrap();
+        let key = key.expect("single products are tuned");
+        assert_eq!(key.scales, kind);
+        let others = candidates.iter().filter(|name| *name != estimated);
+        // A decomposition is no part of a plan's kernel.
+        let mut others = others.filter(|name| !name.contains('/'));
+        let other = others.find(|name| {
+            let run = scaled(&stream, extents, kind, Some(name));
+            run.is_ok_and(|(.., kernel)| kernel == **name)
+        });
+        let other = other.unwrap_or_else(|| panic!("{kind:?} has one kernel: {candidates:?}"));
+        tuning(key, other).install();
+        other.clone()
+    });
+    for ((kind, tuned), (.., estimated)) in kinds.into_iter().zip(tuned).zip(of_near) {
+        let (.., kernel) = scaled(&stream, extents, kind, None).unwrap();
+        assert_eq!(kernel, tuned, "{kind:?}");
+        let (.., kernel) = scaled(&stream, near, kind, None).unwrap();
+        assert_eq!(kernel, estimated, "{kind:?}");
     }
 }

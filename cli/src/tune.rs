@@ -21,7 +21,6 @@ use crate::measure::case::{Case, Role};
 use crate::measure::dtype::Dtype;
 use crate::measure::error::Error;
 use crate::measure::protocol::Protocol;
-use crate::measure::scales::Scales;
 use crate::measure::setting::Setting;
 use crate::measure::timer::{Timer, Times};
 use crate::output::{Output, OutputError};
@@ -48,7 +47,8 @@ pub struct TuneArgs {
     /// Measure the device's rates, too: of memory, of its L2 cache, and its clock under load.
     #[arg(long)]
     device: bool,
-    /// Element types of shapes and of a suite, separated by commas. By default, all that cutlet has kernels for.
+    /// Element types of shapes and of a suite, separated by commas. By default, all without scales that cutlet has
+    /// kernels for.
     #[arg(long, value_enum, value_delimiter = ',')]
     dtype: Vec<Dtype>,
     /// The tuning file. A file of the same device and versions is added to.
@@ -120,13 +120,6 @@ fn problems(args: &TuneArgs, device: &Device) -> Result<Problems, Box<dyn std::e
         [] => dtypes_with_kernels(device),
         dtypes => dtypes.to_vec(),
     };
-    if let Some(dtype) = dtypes.iter().find(|dtype| dtype.scales() != Scales::None) {
-        return Err(format!(
-            "{dtype} was asked for, but products with scales are not tuned: tuning files have no word for scales; name \
-             other types"
-        )
-        .into());
-    }
     let problems = match (&args.recorded, &args.suite) {
         (Some(file), _) => Problems::recorded(file)?,
         (None, Some(suite)) => Problems::of_suite(&Suite::load(suite)?, &dtypes)?,

@@ -76,15 +76,18 @@ const GEMM: &str = "gemm --m 32 --n 64 --k 32 --backend cpu --check --iters 1";
 fn shapes_are_tuned_and_added_to_the_file() {
     let file = path("shapes.tuning");
     let tune = |shapes: &str| {
-        let command =
-            format!("tune --backend cpu --rounds 5 --dtype f32,tf32,e4m3 --shapes {shapes}");
+        let command = format!(
+            "tune --backend cpu --rounds 5 --dtype f32,tf32,e4m3,e4m3-outer,e4m3-blocks --shapes {shapes}"
+        );
         printed(&cutlet(&format!("{command} --out {}", file.display()), &[]))
     };
     let said = tune("16x32x32");
     for expected in [
         "f32 16x32x32 nt ",
         "f32 16x32x32 nt in tf32 ",
-        "3 problems measured",
+        "F8E4M3 16x32x32 nt into bf16 outer scales ",
+        "F8E4M3 16x32x32 nt into bf16 block scales ",
+        "5 problems measured",
         " 0 failed",
     ] {
         assert!(said.contains(expected), "no {expected:?} in {said}");
@@ -125,6 +128,7 @@ fn problems_of_a_program_are_recorded_once_and_tuned() {
         "--b col --bias --activation gelu",
         "--dtype f32 --c-dtype bf16 --beta 2",
         "--m 31 --c col",
+        "--dtype e4m3 --c-dtype bf16 --scales outer",
     ] {
         let gemm = GEMM.replace("--iters 1", "");
         printed(&cutlet(
@@ -133,7 +137,7 @@ fn problems_of_a_program_are_recorded_once_and_tuned() {
         ));
     }
     let keys = recorded_problems(&recorded).unwrap();
-    assert_eq!(keys.len(), 5, "{keys:?}");
+    assert_eq!(keys.len(), 6, "{keys:?}");
     assert_eq!(keys[0], key([32, 64, 32], "row"));
     let tune = format!(
         "tune --backend cpu --rounds 5 --recorded {} --out {}",
@@ -146,13 +150,14 @@ fn problems_of_a_program_are_recorded_once_and_tuned() {
         "f32 32x64x32 nt bias+gelu ",
         "f32 32x64x32 nn into bf16 any beta ",
         "f32 64x31x32 tt ",
-        "5 problems measured",
+        "F8E4M3 32x64x32 nn into bf16 outer scales ",
+        "6 problems measured",
         "0 left out, 0 failed",
     ] {
         assert!(said.contains(expected), "no {expected:?} in {said}");
     }
     // Tuning records nothing.
-    assert_eq!(recorded_problems(&recorded).unwrap().len(), 5);
+    assert_eq!(recorded_problems(&recorded).unwrap().len(), 6);
 }
 
 /// Options in which a later one replaces an earlier one of its name.

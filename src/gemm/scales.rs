@@ -21,11 +21,14 @@ pub enum Scales<'a> {
     Outer(OuterScales<'a>),
 }
 
-/// Which scales there are: what a plan depends on.
+/// Which scales A and B have: what the choice of a kernel depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ScalesKind {
+    /// None.
     None,
+    /// Those of blocks: see [`Gemm::block_scales`](crate::Gemm::block_scales).
     Blocks,
+    /// Those of A's rows and B's columns: see [`Gemm::outer_scales`](crate::Gemm::outer_scales).
     Outer {
         /// Whether threads may read the scales of columns in pairs of neighbours.
         in_pairs: bool,

@@ -33,25 +33,12 @@ pub struct Vectors<'a, T: DeviceData> {
 }
 
 impl Samples {
-    /// Samples of C, whose entry at a row and a column is `entry` of the product there.
+    /// Samples of C, whose entry at a row and a column is `entry` of the product there. `factor` scales the products of a
+    /// row and a column at each place along them.
     ///
     /// # Errors
     /// If the device fails.
     pub fn new<T: Number>(
-        stream: &Stream,
-        a: Vectors<'_, T>,
-        b: Vectors<'_, T>,
-        seed: u64,
-        entry: impl Fn(f64, [usize; 2]) -> f64 + Sync,
-    ) -> Result<Samples> {
-        Self::scaled(stream, a, b, seed, |_, _| 1.0, entry)
-    }
-
-    /// The same, where `factor` scales the products of a row and a column at each place along them.
-    ///
-    /// # Errors
-    /// If the device fails.
-    pub fn scaled<T: Number>(
         stream: &Stream,
         a: Vectors<'_, T>,
         b: Vectors<'_, T>,

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use cutlet::{
     BetaKind, Bias, BiasAlong, Buffer, ElementType, Gemm, Layout, Matrix, Order, Precision,
-    ProblemKey, Stream, Tensor, TensorMut, layout,
+    ProblemKey, ScalesKind, Stream, Tensor, TensorMut, layout,
 };
 use cutlet_device::fp8::F8E4M3;
 use cutlet_kernels::gemm::epilogue::Accumulator;
@@ -21,6 +21,7 @@ use crate::measure::epilogue::Epilogue;
 use crate::measure::error::Error;
 use crate::measure::random::{Fill, random, scaled};
 use crate::measure::samples::{Samples, Vectors};
+use crate::measure::scales::{DeviceScales, HostScales, Places, Scale, Scales, scale as scale_by};
 use crate::measure::setting::Setting;
 
 type Result<T, E = Error> = std::result::Result<T, E>;
@@ -41,32 +42,48 @@ pub struct TuneCase<'a> {
 /// Sets a problem up, or says why it is not tuned.
 pub fn set_up<'a>(key: &ProblemKey, setting: &'a Setting) -> Result<Result<TuneCase<'a>, String>> {
     use ElementType as Of;
+    let has_scales = key.scales != ScalesKind::None;
+    if has_scales && (key.operands != Of::E4m3 || key.batch > 1) {
+        return Ok(Err(format!(
+            "products of {}, or batches of them, with {} are not tuned",
+            key.operands, key.scales
+        )));
+    }
     match (key.operands, key.c) {
-        (Of::F32, Of::F32) => set_up_as::<f32, f32>(key, setting),
-        (Of::F32, Of::Bf16) => set_up_as::<f32, bf16>(key, setting),
-        (Of::F32, Of::F16) => set_up_as::<f32, f16>(key, setting),
-        (Of::Bf16, Of::F32) => set_up_as::<bf16, f32>(key, setting),
-        (Of::Bf16, Of::Bf16) => set_up_as::<bf16, bf16>(key, setting),
-        (Of::Bf16, Of::F16) => set_up_as::<bf16, f16>(key, setting),
-        (Of::F16, Of::F32) => set_up_as::<f16, f32>(key, setting),
-        (Of::F16, Of::Bf16) => set_up_as::<f16, bf16>(key, setting),
-        (Of::F16, Of::F16) => set_up_as::<f16, f16>(key, setting),
-        (Of::E4m3, Of::F32) => set_up_as::<F8E4M3, f32>(key, setting),
-        (Of::E4m3, Of::Bf16) => set_up_as::<F8E4M3, bf16>(key, setting),
-        (Of::E4m3, Of::F16) => set_up_as::<F8E4M3, f16>(key, setting),
-        (Of::F64, Of::F64) => set_up_as::<f64, f64>(key, setting),
-        (Of::I8, Of::I32) => set_up_as::<i8, i32>(key, setting),
+        (Of::F32, Of::F32) => set_up_as::<f32, f32>(key, setting, unscaled),
+        (Of::F32, Of::Bf16) => set_up_as::<f32, bf16>(key, setting, unscaled),
+        (Of::F32, Of::F16) => set_up_as::<f32, f16>(key, setting, unscaled),
+        (Of::Bf16, Of::F32) => set_up_as::<bf16, f32>(key, setting, unscaled),
+        (Of::Bf16, Of::Bf16) => set_up_as::<bf16, bf16>(key, setting, unscaled),
+        (Of::Bf16, Of::F16) => set_up_as::<bf16, f16>(key, setting, unscaled),
+        (Of::F16, Of::F32) => set_up_as::<f16, f32>(key, setting, unscaled),
+        (Of::F16, Of::Bf16) => set_up_as::<f16, bf16>(key, setting, unscaled),
+        (Of::F16, Of::F16) => set_up_as::<f16, f16>(key, setting, unscaled),
+        (Of::E4m3, Of::F32) => set_up_as::<F8E4M3, f32>(key, setting, scale_by),
+        (Of::E4m3, Of::Bf16) => set_up_as::<F8E4M3, bf16>(key, setting, scale_by),
+        (Of::E4m3, Of::F16) => set_up_as::<F8E4M3, f16>(key, setting, scale_by),
+        (Of::F64, Of::F64) => set_up_as::<f64, f64>(key, setting, unscaled),
+        (Of::I8, Of::I32) => set_up_as::<i8, i32>(key, setting, unscaled),
         (operands, c) => Ok(Err(format!(
             "products of {operands} into {c} are not tuned"
         ))),
     }
 }
 
+/// A product of elements that have no scales.
+fn unscaled<'a, T: Element<D>, D: Stored>(
+    gemm: Gemm<'a, T, D>,
+    _: &'a DeviceScales,
+) -> cutlet::Result<Gemm<'a, T, D>> {
+    Ok(gemm)
+}
+
 fn set_up_as<'a, T: Element<D> + Fill, D: Stored + Fill>(
     key: &ProblemKey,
     setting: &'a Setting,
+    scale_by: Scale<T, D>,
 ) -> Result<Result<TuneCase<'a>, String>> {
-    let mut case = KeyCase::<T, D>::new(key, setting)?;
+    let mut case = KeyCase::<T, D>::new(key, setting, scale_by)?;
     let (found, estimated) = case.plan()?;
     let Some(found) = found else {
         return Ok(Err("it has no key".to_string()));
@@ -78,6 +95,12 @@ fn set_up_as<'a, T: Element<D> + Fill, D: Stored + Fill>(
         return Ok(Err(format!(
             "no matrices of {} have alignments of {:?} bytes",
             key.operands, key.alignments
+        )));
+    }
+    if found.scales != key.scales {
+        return Ok(Err(format!(
+            "it has {}, and scales that begin a buffer are tuned, which are {} here",
+            key.scales, found.scales
         )));
     }
     Ok(Ok(TuneCase {
@@ -114,12 +137,15 @@ struct KeyCase<'a, T: Element<D>, D: Stored> {
     /// What set 0 of C holds before a run that is checked.
     old: Buffer<D>,
     beta: T::Factor,
+    /// The scales of all sets, and how a product gets them.
+    scales: DeviceScales,
+    scale_by: Scale<T, D>,
     /// The samples of set 0's last product, once they were asked for.
     samples: Option<Rc<Samples>>,
 }
 
 impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
-    fn new(key: &ProblemKey, setting: &'a Setting) -> Result<Self> {
+    fn new(key: &ProblemKey, setting: &'a Setting, scale_by: Scale<T, D>) -> Result<Self> {
         let ([m, n, k], [order_a, order_b]) = (key.extents, key.orders);
         let [align_a, align_b, align_c] = key.alignments;
         let [count_a, count_b] = key.shared.map(|is_one| if is_one { 1 } else { key.batch });
@@ -168,6 +194,8 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
                 BetaKind::Other => -1.0,
             })
             .unwrap_or(T::Factor::ZERO),
+            scales: HostScales::random(places(key), seed.wrapping_add(6)).upload(stream)?,
+            scale_by,
             samples: None,
         };
         if !case.reads_old() {
@@ -207,6 +235,7 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
             batch_mut(&mut self.c, &self.of_c, set)?,
         );
         gemm = gemm.beta(self.beta).precision(key.precision);
+        gemm = (self.scale_by)(gemm, &self.scales)?;
         gemm = match key.bias {
             None => gemm,
             Some(BiasAlong::Rows) => gemm.bias(Bias::rows(self.bias.slice(..m)?)),
@@ -276,7 +305,9 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
             };
             activation.apply(sum, 0.0)
         };
-        let samples = Samples::new(stream, rows, columns, self.setting.seed, entry)?;
+        let scales = &self.scales.host;
+        let factor = |at, l| scales.factor(at, l);
+        let samples = Samples::new(stream, rows, columns, self.setting.seed, factor, entry)?;
         Ok(self.samples.insert(Rc::new(samples)).clone())
     }
 
@@ -408,6 +439,18 @@ fn size(key: &ProblemKey) -> f64 {
     (f64::from(scale(key)).powi(2) * k as f64 + added as f64).sqrt()
 }
 
+/// Where the scales of A and B lie.
+fn places(key: &ProblemKey) -> Places {
+    Places {
+        are: match key.scales {
+            ScalesKind::None => Scales::None,
+            ScalesKind::Blocks => Scales::Blocks,
+            ScalesKind::Outer { .. } => Scales::Outer,
+        },
+        extents: key.extents,
+    }
+}
+
 /// The largest relative distance of a right C from its reference.
 fn tolerance(key: &ProblemKey) -> f64 {
     let [.., k] = key.extents;
@@ -450,9 +493,12 @@ mod tests {
     }
 
     /// Asserts that the estimated kernel is right at a problem, and that a C that was not computed is not.
-    fn assert_checked<T: Element<D> + Fill, D: Stored + Fill>(key: &ProblemKey) {
+    fn assert_checked<T: Element<D> + Fill, D: Stored + Fill>(
+        key: &ProblemKey,
+        scale_by: Scale<T, D>,
+    ) {
         let setting = Setting::new(&Device::cpu(), 1).unwrap();
-        let mut case = KeyCase::<T, D>::new(key, &setting).unwrap();
+        let mut case = KeyCase::<T, D>::new(key, &setting, scale_by).unwrap();
         let (found, _) = case.plan().unwrap();
         assert_eq!(found, Some(*key));
         assert_eq!(case.fault(0).unwrap(), None, "{key}");
@@ -511,12 +557,30 @@ mod tests {
                 ("alignments=32,32,32", "alignments=128,32,4"),
             ],
         ] {
-            assert_checked::<f32, f32>(&key(f32_, other));
+            assert_checked::<f32, f32>(&key(f32_, other), unscaled);
         }
         let beta = [("beta=0", "beta=other")];
-        assert_checked::<f32, f16>(&key("operands=f32 c=f16", &beta));
-        assert_checked::<i8, i32>(&key("operands=i8 c=i32", &beta));
-        assert_checked::<f64, f64>(&key("operands=f64 c=f64", &beta));
+        assert_checked::<f32, f16>(&key("operands=f32 c=f16", &beta), unscaled);
+        assert_checked::<i8, i32>(&key("operands=i8 c=i32", &beta), unscaled);
+        assert_checked::<f64, f64>(&key("operands=f64 c=f64", &beta), unscaled);
+        let into = |c: &str, scales: &str, other: &[(&str, &str)]| {
+            let types = format!("operands=F8E4M3 c={c}");
+            let with_scales = format!("exact scales={scales}");
+            let all = [other, &[("exact", &*with_scales), ("k=32", "k=160")]].concat();
+            key(&types, &all)
+        };
+        let bias = [("bias=none", "bias=columns")];
+        for other in [&[][..], &bias, &[("a=row b=col", "a=col b=row")]] {
+            for scales in ["outer", "blocks"] {
+                assert_checked::<F8E4M3, bf16>(&into("bf16", scales, other), scale_by);
+                assert_checked::<F8E4M3, f32>(&into("f32", scales, other), scale_by);
+            }
+        }
+        let odd = [
+            ("n=24", "n=23"),
+            ("alignments=32,32,32", "alignments=32,32,2"),
+        ];
+        assert_checked::<F8E4M3, f16>(&into("f16", "outer-unpaired", &odd), scale_by);
     }
 
     #[test]
@@ -533,6 +597,18 @@ mod tests {
                     &[("alignments=32,32,32", "alignments=2,32,32")],
                 ),
                 "no matrices of f32 have alignments of [2, 32, 32] bytes",
+            ),
+            (
+                key("operands=i8 c=bf16", &[("exact", "exact scales=outer")]),
+                "products of i8, or batches of them, with scales of rows and columns are not tuned",
+            ),
+            (
+                key(
+                    "operands=F8E4M3 c=bf16",
+                    &[("exact", "exact scales=outer-unpaired")],
+                ),
+                "it has scales of rows and columns that are not aligned, and scales that begin a buffer are tuned, which \
+                 are scales of rows and columns here",
             ),
         ] {
             let found = set_up(&key, &setting).unwrap().err();

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cutlet::{BetaKind, BiasAlong, Order, Precision, ProblemKey};
+use cutlet::{BetaKind, BiasAlong, Order, Precision, ProblemKey, ScalesKind};
 use serde::Serialize;
 
 use crate::measure::epilogue::Epilogue;
@@ -118,6 +118,12 @@ pub fn title(key: &ProblemKey) -> String {
     if key.precision != Precision::Exact {
         say(format!("in {}", key.precision));
     }
+    match key.scales {
+        ScalesKind::None => {}
+        ScalesKind::Outer { in_pairs: true } => say("outer scales".to_string()),
+        ScalesKind::Outer { in_pairs: false } => say("outer scales, unpaired".to_string()),
+        ScalesKind::Blocks => say("block scales".to_string()),
+    }
     match key.beta {
         BetaKind::Zero => {}
         BetaKind::One => say("beta 1".to_string()),
@@ -193,6 +199,8 @@ mod tests {
             .replace("residual=none", "residual=row");
         let expected = "bf16 1x2x3 nt into f32 any beta bias+gelu of rows residual";
         assert_eq!(title(&unusual), expected);
+        let scaled = usual.replace("exact", "exact scales=blocks");
+        assert_eq!(title(&scaled), "bf16 1x2x3 nt block scales");
         let batch = usual.replace("k=3", "k=3 batch=5 shared=b");
         assert_eq!(title(&batch), "bf16 5 × 1x2x3 nt of one B");
     }

@@ -38,6 +38,8 @@ pub struct ProblemKey {
     pub c: ElementType,
     /// The precision of products.
     pub precision: Precision,
+    /// Which scales A and B have.
+    pub scales: ScalesKind,
     /// m, n and k.
     pub extents: [usize; 3],
     /// How many products there are: 1, or those of a batch.
@@ -70,18 +72,21 @@ impl ProblemKey {
         1 << (bytes | Self::WIDEST_ALIGNMENT).trailing_zeros()
     }
 
-    /// The key of a problem of these types of A and B, and of C. None for groups of rows, for rows that indices name, for
-    /// gated products, for those with scales, for those of i8 into floats, for those whose batch or k has an outer mode, and for products with k = 0,
-    /// which are not tuned.
+    /// The key of a problem of these types of A and B, and of C. None for those that are not tuned: groups of rows, rows
+    /// that indices name, gated products, batches with scales, products of i8 into floats, those whose C is quantised, whose
+    /// batch or k has an outer mode, and with k = 0.
     pub(crate) fn of<T: Operand, D: DeviceData>(
         problem: &Problem<'_, T, D>,
         [operands, c]: [ElementType; 2],
     ) -> Option<Self> {
         let (m, n, k) = problem.extents();
-        let is_scaled = problem.scales.kind() != ScalesKind::None;
+        let scales = problem.scales.kind();
+        let is_scaled_batch = scales != ScalesKind::None && !problem.groups.are_one();
         // A sum of i8 in another type is that in i32, and a second kernel.
         let is_rounded = operands == ElementType::I8 && c != ElementType::I32;
-        let is_other = problem.epilogue.gate.is_some() || is_scaled || is_rounded;
+        let is_quantized = problem.quantized.is_some();
+        let is_gated = problem.epilogue.gate.is_some();
+        let is_other = is_gated || is_scaled_batch || is_rounded || is_quantized;
         if k == 0 || is_other || problem.groups.have_sizes() || !problem.rows.are_own() {
             return None;
         }
@@ -100,6 +105,7 @@ impl ProblemKey {
             operands,
             c,
             precision: problem.least_precision(None),
+            scales,
             extents: [m, n, k],
             batch: count,
             shared: [stride_a, stride_b].map(|stride| count > 1 && stride == 0),
@@ -120,6 +126,10 @@ impl ProblemKey {
     pub(super) fn read(words: &mut SplitWhitespace<'_>) -> Result<Self, String> {
         let [operands, c] = [word(words, "operands")?, word(words, "c")?];
         let precision = word(words, "precision")?;
+        let scales = match is_next(words, "scales") {
+            false => ScalesKind::None,
+            true => word(words, "scales")?,
+        };
         let extents = [
             extent(words, "m", 1)?,
             extent(words, "n", 1)?,
@@ -133,6 +143,7 @@ impl ProblemKey {
             operands,
             c,
             precision,
+            scales,
             extents,
             batch,
             shared,
@@ -153,11 +164,15 @@ impl fmt::Display for ProblemKey {
         let [of_a, of_b, of_c] = self.alignments;
         write!(
             f,
-            "operands={} c={} precision={} m={m} n={n} k={k}",
+            "operands={} c={} precision={}",
             self.operands.word(),
             self.c.word(),
             self.precision.word(),
         )?;
+        if self.scales != ScalesKind::None {
+            write!(f, " scales={}", self.scales.word())?;
+        }
+        write!(f, " m={m} n={n} k={k}")?;
         if self.batch > 1 {
             write!(f, " batch={} shared={}", self.batch, self.shared.word())?;
         }
@@ -251,6 +266,7 @@ mod tests {
             operands: any(random),
             c: any(random),
             precision: any(random),
+            scales: any(random),
             extents: [(); 3].map(|()| random.usize(1..=MAX_EXTENT)),
             batch,
             shared,
@@ -276,6 +292,7 @@ mod tests {
     fn a_wrong_word_is_refused_with_what_belongs_there() {
         let right = ProblemKey {
             batch: 7,
+            scales: ScalesKind::Blocks,
             ..random(&mut fastrand::Rng::with_seed(2))
         };
         let right = right.to_string();
@@ -287,8 +304,12 @@ mod tests {
                 words[at] = other;
                 words.join(" ").parse::<ProblemKey>().unwrap_err()
             };
-            // A line without a batch is right, but for what follows.
-            let belongs = if name == "batch" { "a" } else { name };
+            // A line without a batch or scales is right, but for what follows.
+            let belongs = match name {
+                "batch" => "a",
+                "scales" => "m",
+                name => name,
+            };
             let refused = with("other=1");
             assert!(
                 refused.contains(&format!("`{belongs}=…` belongs")),

@@ -6,6 +6,7 @@ use crate::Order;
 use crate::gemm::element_type::ElementType;
 use crate::gemm::precision::Precision;
 use crate::gemm::problem::BetaKind;
+use crate::gemm::scales::ScalesKind;
 
 /// A type of few values, each with a word of its own.
 pub trait Word: Copy + PartialEq + 'static {
@@ -51,6 +52,15 @@ impl Word for Precision {
         ("tf32", Precision::Tf32),
         ("3xtf32", Precision::Tf32x3),
         ("fast-accumulation", Precision::FastAccumulation),
+    ];
+}
+
+impl Word for ScalesKind {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("none", ScalesKind::None),
+        ("outer", ScalesKind::Outer { in_pairs: true }),
+        ("outer-unpaired", ScalesKind::Outer { in_pairs: false }),
+        ("blocks", ScalesKind::Blocks),
     ];
 }
 
@@ -118,6 +128,7 @@ mod tests {
     fn words_are_read_as_they_are_written() {
         each_value_is_its_words::<ElementType>();
         each_value_is_its_words::<Precision>();
+        each_value_is_its_words::<ScalesKind>();
         each_value_is_its_words::<Order>();
         each_value_is_its_words::<[bool; 2]>();
         each_value_is_its_words::<BetaKind>();

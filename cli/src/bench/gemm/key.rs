@@ -1,10 +1,11 @@
 //! The key of a problem: what a tuning file names it by.
 
-use cutlet::{BetaKind, BiasAlong, ElementType, Order, Precision, ProblemKey};
+use cutlet::{BetaKind, BiasAlong, ElementType, Order, Precision, ProblemKey, ScalesKind};
 
 use super::Problem;
 use super::types::element_bytes;
 use crate::measure::dtype::Dtype;
+use crate::measure::scales::Scales;
 
 impl Problem {
     /// The key of the problem's packed matrices.
@@ -36,6 +37,15 @@ impl Problem {
             operands,
             c,
             precision,
+            scales: match dtype.scales() {
+                Scales::None => ScalesKind::None,
+                Scales::Blocks => ScalesKind::Blocks,
+                Scales::Tensor => ScalesKind::Outer { in_pairs: true },
+                // Scales begin a buffer.
+                Scales::Outer => ScalesKind::Outer {
+                    in_pairs: n.is_multiple_of(2),
+                },
+            },
             extents: [m, n, k],
             batch,
             shared: [false; 2],

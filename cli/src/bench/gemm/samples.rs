@@ -38,7 +38,7 @@ impl Problem {
             ld: if contiguous { k } else { count },
         };
         let bias = stream.download(bias)?;
-        Samples::scaled(
+        Samples::new(
             stream,
             packed(a, m, !layout.a_transposed()),
             packed(b, n, layout.b_transposed()),
