@@ -209,7 +209,7 @@ fn finish(
 }
 
 /// All rows of a layout as those of one row-major matrix, if they are at equal distances.
-fn rows_of(layout: &Layout) -> Option<Matrices> {
+pub(crate) fn rows_of(layout: &Layout) -> Option<Matrices> {
     Matrices::of(layout)?.stacked()
 }
 

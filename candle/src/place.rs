@@ -4,8 +4,8 @@ use std::cell::RefCell;
 
 use candle_core::backend::BackendStorage;
 use candle_core::op::BackpropOp;
-use candle_core::{CpuStorage, Error, Result, Shape, Storage, Tensor, WithDType};
-use cutlet::{DeviceData, Stream, View, ViewMut};
+use candle_core::{CpuStorage, DType, Error, Result, Shape, Storage, Tensor, WithDType};
+use cutlet::{DeviceData, F8E4M3, Stream, View, ViewMut};
 
 use crate::context::Context;
 
@@ -31,7 +31,7 @@ pub(crate) trait Place: Sized {
     /// A tensor's memory.
     type Storage: BackendStorage;
     /// Elements that are borrowed for work in a stream.
-    type Elements<'a, T: Scalar>: Elements<T>;
+    type Elements<'a, T: DeviceData>: Elements<T>;
 
     /// Whether an operation waits until its work is done. Then it reports bad indices.
     const WAITS: bool;
@@ -44,6 +44,12 @@ pub(crate) trait Place: Sized {
         stream: &'a Stream,
         storage: &'a Self::Storage,
     ) -> Result<Self::Elements<'a, T>>;
+
+    /// The same of 8-bit floats, whose type is another one in candle. An error if the memory has other elements.
+    fn read_e4m3<'a>(
+        stream: &'a Stream,
+        storage: &'a Self::Storage,
+    ) -> Result<Self::Elements<'a, F8E4M3>>;
 
     /// Memory on the device of `like`, whose `len` elements the work that `write` enqueues makes. It must make all.
     fn make<T: Scalar>(
@@ -72,7 +78,7 @@ pub(crate) struct Cpu;
 
 impl Place for Cpu {
     type Storage = CpuStorage;
-    type Elements<'a, T: Scalar> = View<'a, T>;
+    type Elements<'a, T: DeviceData> = View<'a, T>;
 
     const WAITS: bool = true;
 
@@ -99,6 +105,15 @@ impl Place for Cpu {
         unsafe { View::from_raw(stream.device(), address, elements.len()) }.map_err(Error::wrap)
     }
 
+    fn read_e4m3<'a>(stream: &'a Stream, storage: &'a CpuStorage) -> Result<View<'a, F8E4M3>> {
+        let CpuStorage::F8E4M3(elements) = storage else {
+            return Err(not_e4m3(storage));
+        };
+        let address = elements.as_ptr().expose_provenance() as u64;
+        // SAFETY: as for `read`. Both types are the byte of a number of e4m3.
+        unsafe { View::from_raw(stream.device(), address, elements.len()) }.map_err(Error::wrap)
+    }
+
     fn make<T: Scalar>(
         stream: &Stream,
         _: &CpuStorage,
@@ -116,6 +131,16 @@ impl Place for Cpu {
     fn any(storage: CpuStorage) -> Storage {
         Storage::Cpu(storage)
     }
+}
+
+/// The error about memory that has no 8-bit floats.
+fn not_e4m3(storage: &impl BackendStorage) -> Error {
+    Error::UnexpectedDType {
+        msg: "8-bit floats are read",
+        expected: DType::F8E4M3,
+        got: storage.dtype(),
+    }
+    .bt()
 }
 
 impl<T: DeviceData> Elements<T> for View<'_, T> {

@@ -5,6 +5,7 @@ mod on_device;
 
 mod attention;
 mod embedding;
+mod fp8_linear;
 mod gradients;
 mod index_add;
 mod linear;

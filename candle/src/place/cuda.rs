@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use candle_core::backend::BackendStorage;
 use candle_core::cuda_backend::cudarc::driver::{CudaStream, DeviceRepr};
-use candle_core::cuda_backend::{CudaDType, CudaStorage};
+use candle_core::cuda_backend::{CudaDType, CudaStorage, CudaStorageSlice};
 use candle_core::{Error, Result, Storage};
-use cutlet::{DeviceData, Stream, View, ViewMut};
+use cutlet::{DeviceData, F8E4M3, Stream, View, ViewMut};
 use cutlet_host::{Borrowed, BorrowedMut};
 
-use super::{Elements, Place, Scalar};
+use super::{Elements, Place, Scalar, not_e4m3};
 use crate::context::Context;
 
 /// What an element on a GPU must be.
@@ -22,7 +22,7 @@ pub(crate) struct Cuda;
 
 impl Place for Cuda {
     type Storage = CudaStorage;
-    type Elements<'a, T: Scalar> = Borrowed<'a, T>;
+    type Elements<'a, T: DeviceData> = Borrowed<'a, T>;
 
     const WAITS: bool = false;
 
@@ -50,6 +50,16 @@ impl Place for Cuda {
     ) -> Result<Borrowed<'a, T>> {
         let elements = storage.as_cuda_slice::<T>()?;
         Borrowed::new(stream, elements.as_view()).map_err(Error::wrap)
+    }
+
+    fn read_e4m3<'a>(stream: &'a Stream, storage: &'a CudaStorage) -> Result<Borrowed<'a, F8E4M3>> {
+        let CudaStorageSlice::F8E4M3(elements) = &storage.slice else {
+            return Err(not_e4m3(storage));
+        };
+        // SAFETY: both types are the byte of a number of e4m3.
+        let elements = unsafe { elements.transmute(elements.len()) };
+        let elements = elements.expect("there are as many bytes");
+        Borrowed::new(stream, elements).map_err(Error::wrap)
     }
 
     fn make<T: Scalar>(
