@@ -14,6 +14,7 @@ mod moe;
 mod movement;
 mod page;
 mod pytorch;
+mod quantized;
 mod results;
 mod row;
 mod rows;
@@ -61,6 +62,7 @@ enum What {
     Moe(moe::MoeArgs),
     Attention(attention::AttentionArgs),
     Rows(rows::RowsArgs),
+    Quantized(quantized::QuantizedArgs),
     /// Contractions in einsum's notation, against cuBLASLt's product of packed matrices with as many elements.
     Contract(RunArgs),
     /// GEMM, gather, movement and contractions.
@@ -159,6 +161,7 @@ impl BenchArgs {
             What::Moe(args) => &args.output,
             What::Attention(args) => &args.output,
             What::Rows(args) => &args.output,
+            What::Quantized(args) => &args.output,
             What::Compare(args) => &args.output,
             What::Report(args) => &args.output,
         }
@@ -202,6 +205,7 @@ pub fn run(args: &BenchArgs) -> Result<ExitCode, Box<dyn std::error::Error>> {
         What::Moe(args) => moe::run(args)?,
         What::Attention(args) => attention::run(args)?,
         What::Rows(args) => rows::run(args)?,
+        What::Quantized(args) => quantized::run(args)?,
         What::Contract(args) => measure(args, Families::Contract)?,
         What::All(args) => measure(args, Families::All)?,
         What::Compare(args) => compare(args)?,

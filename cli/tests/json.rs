@@ -196,6 +196,13 @@ fn the_other_commands_have_documented_results() {
     assert_eq!(rows.len(), 14);
     assert!(rows.iter().all(|row| row["right"] == true), "{rows:?}");
 
+    let quantized = result("bench quantized --backend cpu --rounds 5");
+    assert_result(&quantized, "`cutlet bench quantized`", &["device", "rows"]);
+    let rows = quantized["rows"].as_array().unwrap();
+    let operations: Vec<_> = rows.iter().map(|row| row["operation"].as_str()).collect();
+    assert_eq!(operations, [Some("product"), Some("swiglu")]);
+    assert!(rows.iter().all(|row| row["wrong"].is_null()), "{rows:?}");
+
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("json.tuning");
     // That of an earlier run may be of other kernels, and would be added to.
     let _ = std::fs::remove_file(&file);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use clap::ValueEnum;
-use cutlet::{Buffer, F8E4M3, Float, Gemm, ScaledOperand, Stream, Tensor, layout};
+use cutlet::{Buffer, DeviceData, F8E4M3, Float, Gemm, ScaledOperand, Stream, Tensor, layout};
 
 use crate::normal::generator;
 use cutlet_cli::cublas;
@@ -175,11 +175,18 @@ pub fn scale<'a, D: Float>(
     gemm: Gemm<'a, F8E4M3, D>,
     scales: &'a DeviceScales,
 ) -> cutlet::Result<Gemm<'a, F8E4M3, D>> {
-    let DeviceScales { host, a, b } = scales;
-    let places = host.places;
-    if places.are != Scales::Blocks {
-        return scale_but_blocks(gemm, scales);
+    match scales.host.places.are {
+        Scales::Blocks => scale_by_blocks(gemm, scales),
+        _ => scale_but_blocks(gemm, scales),
     }
+}
+
+/// Gives a product scales of blocks.
+pub fn scale_by_blocks<'a, D: DeviceData>(
+    gemm: Gemm<'a, F8E4M3, D>,
+    DeviceScales { host, a, b }: &'a DeviceScales,
+) -> cutlet::Result<Gemm<'a, F8E4M3, D>> {
+    let places = host.places;
     let [m, n, _] = places.extents;
     let (k_blocks, n_blocks, ld) = (places.k_blocks(), n.div_ceil(BLOCK), places.ld_of_b());
     Ok(gemm.block_scales(
