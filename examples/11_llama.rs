@@ -39,10 +39,10 @@ fn main() -> Result<()> {
     let stream = Device::auto().stream()?;
     println!("running on {}", stream.device().describe());
     let is_real = std::env::args().any(|argument| argument == "--real");
-    let mut config = if is_real { LLAMA_3_2_1B } else { SMALL };
+    let config = if is_real { LLAMA_3_2_1B } else { SMALL };
+    let mut decoder = Decoder::random(&stream, config)?;
     for sequences in [1, config.sequences] {
-        config.sequences = sequences;
-        let mut decoder = Decoder::random(&stream, config)?;
+        decoder.config.sequences = sequences;
         for temperature in [0.0, 0.8] {
             println!("batch of {sequences}, temperature {temperature}:");
             decoder.sampling = decoder.sampling.temperature(temperature);
@@ -78,7 +78,7 @@ fn generate(stream: &Stream, decoder: &mut Decoder) -> Result<()> {
         let of_step = (begin.elapsed() - of_prompt) / steps.len() as u32;
         let speed = config.sequences as f64 / of_step.as_secs_f64();
         let rate = decoder.bytes as f64 / of_step.as_secs_f64() / 1e9;
-        print!("    prompt {of_prompt:.2?}, step {of_step:.2?}, {speed:.0} tokens/s, ");
+        print!("    prompt {of_prompt:.2?}, step {of_step:.3?}, {speed:.0} tokens/s, ");
         println!("weights at {rate:.0} GB/s");
         let tokens = decoder.tokens.download(stream)?;
         results.push((tokens, decoder.logits.download(stream)?));
@@ -89,10 +89,10 @@ fn generate(stream: &Stream, decoder: &mut Decoder) -> Result<()> {
 
 /// Compares the last logits with those of plain loops.
 fn compare(stream: &Stream, decoder: &Decoder) -> Result<()> {
-    let tokens = decoder.tokens.download(stream)?;
+    let (config, tokens) = (decoder.config, decoder.tokens.download(stream)?);
     let logits = decoder.logits.download_as::<f64>(stream)?;
-    let sequences = tokens.chunks(decoder.config.longest);
-    for (tokens, found) in sequences.zip(logits.chunks(decoder.config.vocabulary)) {
+    let sequences = tokens.chunks(config.longest).take(config.sequences);
+    for (tokens, found) in sequences.zip(logits.chunks(config.vocabulary)) {
         let exact = plain::logits(stream, decoder, tokens)?;
         let pairs = exact.iter().zip(found);
         let worst = pairs.fold(0.0, |worst, (a, b)| (a - b).abs().max(worst));

@@ -20,6 +20,7 @@ pub struct Config {
     pub heads_of_keys: usize,
     pub hidden: usize,
     pub vocabulary: usize,
+    /// At most so many as the decoder was made for.
     pub sequences: usize,
     pub prompt: usize,
     pub longest: usize,
@@ -125,8 +126,9 @@ impl Decoder {
         let mut qkv = zeroed(all_heads * features)?;
 
         let ids = if is_prompt { &self.prompt } else { &self.next };
-        scatter(stream, ids, in_tables, &mut self.tokens)?;
-        gather(stream, self.head.weights(), ids.view(), &mut x)?;
+        let (list, column) = (ids.view().slice(..rows)?, ids.tensor().narrow(0, ..rows)?);
+        scatter(stream, column, in_tables, &mut self.tokens)?;
+        gather(stream, self.head.weights(), list, &mut x)?;
         let norm = Norm::rms(EPSILON).weight(&self.norm);
         norm.run(stream, &x, &mut normal)?;
         for layer in &mut self.layers {
@@ -139,7 +141,7 @@ impl Decoder {
 
             let new = qkv.tensor().reshape(by_heads(tokens, all_heads))?;
             let (queries, new) = (new.narrow(2, ..heads)?, new.narrow(2, heads..)?);
-            let cache = layer.cache.tensor();
+            let cache = layer.cache.tensor().narrow(0, ..sequences * longest)?;
             let cache = cache.reshape(by_heads(longest, 2 * of_keys))?;
             let seen = if is_prompt { new } else { cache };
             let (keys, values) = (seen.narrow(2, ..of_keys)?, seen.narrow(2, of_keys..)?);
@@ -161,10 +163,12 @@ impl Decoder {
         }
         let last = normal.tensor().reshape([sequences, tokens * width])?;
         let last = last.narrow(1, (tokens - 1) * width..)?;
-        self.head.run(stream, last, &mut self.logits)?;
+        let mut logits = self.logits.tensor_mut().narrow(0, ..sequences)?;
+        self.head.run(stream, last, &mut logits)?;
         // A counter is any number that differs from run to run: two places as one.
         let counters = places.view().slice(..2 * sequences)?.cast()?;
-        let (sampling, counters) = (self.sampling, Tensor::new(counters, [sequences])?);
-        sampling.run(stream, &self.logits, counters, &mut self.next)
+        let counters = Tensor::new(counters, [sequences])?;
+        let next = self.next.tensor_mut().narrow(0, ..sequences)?;
+        self.sampling.run(stream, &logits, counters, next)
     }
 }
