@@ -34,10 +34,10 @@ pub enum Precision {
     /// An operand is the sum of two numbers of tf32, and a product is the sum of three products of them. The product of
     /// the two small numbers is left out. The error of a product is at most about 2⁻²⁰ of it.
     ///
-    /// The error of C is no larger than with [`Exact`](Self::Exact) on the same inputs, if more than a few products make up
-    /// each sum. So with k below 128, products are exact, and by the kernels of f32, unless another kernel is
-    /// [named](crate::Gemm::instance). From there on, inputs of a wide range, as normal deviates times 2⁻³⁰ to 2³⁰, have up
-    /// to 1.5 times the error of f32, and less than f32 from about k = 1000 on.
+    /// The error of C is no larger than that of one multiply-add in f32 after the other on the same inputs, if more than a
+    /// few products make up each sum. So with k below 128, products are exact, and by the kernels of f32, unless another
+    /// kernel is [named](crate::Gemm::instance). From there on, inputs of a wide range, as normal deviates times 2⁻³⁰ to
+    /// 2³⁰, have up to 1.5 times the error of f32, and less than f32 from about k = 1000 on.
     ///
     /// It takes three times the products of [`Tf32`](Self::Tf32). Some operands are no such sum: infinities, NaN, those
     /// from 2¹¹⁴ (2·10³⁴) on, and those below 2⁻¹⁰² (2·10⁻³¹) but 0, because the second number is some 2⁻¹¹ of the
