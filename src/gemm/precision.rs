@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use cutlet_kernels::gemm::simt::instances::F32;
+
 use super::operand::Operand;
 use crate::{Error, Result};
 
@@ -35,9 +37,9 @@ pub enum Precision {
     /// the two small numbers is left out. The error of a product is at most about 2⁻²⁰ of it.
     ///
     /// The error of C is no larger than that of one multiply-add in f32 after the other on the same inputs, if more than a
-    /// few products make up each sum. So with k below 128, products are exact, and by the kernels of f32, unless another
-    /// kernel is [named](crate::Gemm::instance). From there on, inputs of a wide range, as normal deviates times 2⁻³⁰ to
-    /// 2³⁰, have up to 1.5 times the error of f32, and less than f32 from about k = 1000 on.
+    /// few products make up each sum. So with k below 128, products are exact, and by the kernels of f32 (the feature
+    /// `simt`), unless another kernel is [named](crate::Gemm::instance). From there on, inputs of a wide range, as normal
+    /// deviates times 2⁻³⁰ to 2³⁰, have up to 1.5 times the error of f32, and less than f32 from about k = 1000 on.
     ///
     /// It takes three times the products of [`Tf32`](Self::Tf32). Some operands are no such sum: infinities, NaN, those
     /// from 2¹¹⁴ (2·10³⁴) on, and those below 2⁻¹⁰² (2·10⁻³¹) but 0, because the second number is some 2⁻¹¹ of the
@@ -61,10 +63,11 @@ pub enum Precision {
 const LEAST_K_OF_TF32X3: usize = 128;
 
 impl Precision {
-    /// The precision that kernels for so many k are chosen by.
+    /// The precision that kernels for so many k are chosen by. A build without kernels of f32 has three products of tf32
+    /// for any k.
     pub(super) fn for_k(self, k: usize) -> Self {
         match self {
-            Precision::Tf32x3 if k < LEAST_K_OF_TF32X3 => Precision::Exact,
+            Precision::Tf32x3 if k < LEAST_K_OF_TF32X3 && !F32.is_empty() => Precision::Exact,
             Precision::Exact
             | Precision::Tf32
             | Precision::Tf32x3
