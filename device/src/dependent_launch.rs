@@ -4,7 +4,7 @@
 ///
 /// In a dependent launch, each thread calls it before it reads what the earlier kernels write, or writes what they
 /// read. The CPU backend checks this. In any other launch it returns at once. It may be called in kernels for every
-/// target: a launch of a kernel that was compiled for an older target than sm_90 never begins early.
+/// target: GPUs older than sm_90 have no dependent launches.
 #[inline(always)]
 #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
 pub fn grid_dependency_wait() {
@@ -12,35 +12,32 @@ pub fn grid_dependency_wait() {
 }
 
 /// Lets the next kernel in the stream begin, if it is a dependent launch, once every block has called this or ended.
+///
+/// A short kernel calls it after [`grid_dependency_wait`]. If it calls it before, the kernels of a stream begin one after
+/// the other and all wait, and a wait among several ends later.
 #[inline(always)]
 pub fn launch_dependents() {
     imp::launch();
 }
 
-/// For older targets there are no dependent launches.
-#[cfg(all(target_arch = "nvptx64", not(target_feature = "sm_90")))]
+#[cfg(target_arch = "nvptx64")]
 mod imp {
-    #[inline(always)]
-    pub fn wait() {}
-
-    #[inline(always)]
-    pub fn launch() {}
-}
-
-#[cfg(all(target_arch = "nvptx64", target_feature = "sm_90"))]
-mod imp {
-    use core::arch::asm;
+    use crate::since_sm_90::since_sm_90;
 
     #[inline(always)]
     pub fn wait() {
         // SAFETY: waits only.
-        unsafe { asm!("griddepcontrol.wait;", options(nostack)) };
+        unsafe {
+            since_sm_90!("griddepcontrol.wait;", options(nostack));
+        }
     }
 
     #[inline(always)]
     pub fn launch() {
         // SAFETY: a hint to the scheduler.
-        unsafe { asm!("griddepcontrol.launch_dependents;", options(nostack)) };
+        unsafe {
+            since_sm_90!("griddepcontrol.launch_dependents;", options(nostack));
+        }
     }
 }
 

@@ -64,6 +64,13 @@ impl F8E4M3 {
         Self((sign | narrow(value.abs(), 3, 7)) as u8)
     }
 
+    /// The nearest floats to two values, ties to even, by one instruction. What lies beyond 448 becomes ±448, and NaN
+    /// becomes NaN. `None` where there is no such instruction: on GPUs before sm_90, and on the CPU.
+    #[inline(always)]
+    pub fn pair_from_f32(values: [f32; 2]) -> Option<[Self; 2]> {
+        imp::e4m3_pair(values).map(|bits| bits.to_le_bytes().map(Self))
+    }
+
     /// The same value as `f32`.
     pub const fn to_f32(self) -> f32 {
         if self.0 & 0x7F == 0x7F {
@@ -183,6 +190,33 @@ const fn widen(bits: u8, mantissa_bits: u32, bias: i32) -> f32 {
         magnitude
     } else {
         -magnitude
+    }
+}
+
+#[cfg(target_arch = "nvptx64")]
+mod imp {
+    use crate::since_sm_90::{is_since_sm_90, since_sm_90};
+
+    #[inline(always)]
+    pub fn e4m3_pair([first, second]: [f32; 2]) -> Option<u16> {
+        if !is_since_sm_90() {
+            return None;
+        }
+        let mut pair = 0u16;
+        // SAFETY: converts numbers.
+        unsafe {
+            since_sm_90!("cvt.rn.satfinite.e4m3x2.f32 {pair}, {second}, {first};",
+                pair = inout(reg16) pair, first = in(reg32) first, second = in(reg32) second,
+                options(pure, nomem, nostack, preserves_flags));
+        }
+        Some(pair)
+    }
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+mod imp {
+    pub fn e4m3_pair(_: [f32; 2]) -> Option<u16> {
+        None
     }
 }
 

@@ -86,6 +86,12 @@ impl BlockCoord {
     pub const fn after(self, first: u32) -> Self {
         Self(self.0 - first)
     }
+
+    /// The index of the block that is `count` further on.
+    #[inline(always)]
+    pub const fn before(self, count: u32) -> Self {
+        Self(self.0 + count)
+    }
 }
 
 impl ClusterRank {

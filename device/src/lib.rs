@@ -83,6 +83,7 @@ mod relaxed;
 mod shared;
 mod shared_storage;
 mod shuffle;
+mod since_sm_90;
 pub mod sm80;
 pub mod sm90;
 mod stmatrix;
@@ -135,6 +136,8 @@ pub use shared_storage::{SharedArray, SharedStorage, SharedUnion};
 pub use shuffle::{
     Shuffle, ShuffleMode, shfl, shfl_down, shfl_up, shfl_xor, transpose_quad, uniform,
 };
+#[doc(hidden)]
+pub use since_sm_90::for_sm_90;
 pub use stmatrix::{stmatrix, stmatrix_transposed};
 pub use sync::{
     barrier_arrive, barrier_sync, fence_async_shared, sync_threads, sync_warp, thread_fence,

@@ -49,6 +49,21 @@ impl<G: Into<Grid>> From<G> for LaunchConfig {
     }
 }
 
+impl LaunchConfig {
+    /// A dependent launch: [`overlap_previous`](Self::overlap_previous).
+    ///
+    /// ```
+    /// use cutlet_host::LaunchConfig;
+    /// assert!(LaunchConfig::dependent(3).overlap_previous);
+    /// ```
+    pub fn dependent(grid: impl Into<Grid>) -> LaunchConfig {
+        LaunchConfig {
+            overlap_previous: true,
+            ..LaunchConfig::from(grid)
+        }
+    }
+}
+
 impl Stream {
     /// Enqueues a launch of `function` on a grid of blocks.
     ///

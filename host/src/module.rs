@@ -9,7 +9,7 @@ use std::sync::{Mutex, RwLock};
 use cudarc::driver::sys::{
     self, CUfunction, CUfunction_attribute, CUjit_option, CUmodule, CUresult,
 };
-use cutlet_device::{LaunchBounds, PtxFamily, PtxLibrary, PtxModule};
+use cutlet_device::{LaunchBounds, PtxFamily, PtxLibrary, PtxModule, for_sm_90};
 
 use crate::driver::{RelaxedCaptureMode, check};
 use crate::gpu::Gpu;
@@ -44,7 +44,7 @@ unsafe impl Send for Module {}
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry {
     pub(crate) function: CUfunction,
-    /// Whether the kernel can begin while the kernel before it ends: see [`PtxModule::can_begin_early`].
+    /// Whether the kernel can begin while the kernel before it ends, because it can wait for that kernel.
     pub(crate) can_begin_early: bool,
 }
 
@@ -85,14 +85,22 @@ impl ModuleCache {
             request.gpu.capability,
             request.device,
         )?;
+        // PTX for an older target, whose kernels wait for earlier ones, can do so on this device.
+        let waits = (request.gpu.capability >= (9, 0)).then(|| for_sm_90(&text));
+        let newer: Option<String> = waits.flatten().map(Iterator::collect);
         request.gpu.make_current()?;
         let _relaxed = RelaxedCaptureMode::enter()?;
         let entry = Entry {
             function: look_up(
-                self.compiled(family, module, &text, request.kernel)?,
+                self.compiled(
+                    family,
+                    module,
+                    newer.as_deref().unwrap_or(&text),
+                    request.kernel,
+                )?,
                 request.kernel,
             )?,
-            can_begin_early: module.can_begin_early(),
+            can_begin_early: module.can_begin_early() || newer.is_some(),
         };
         prepare(entry, request)?;
         write(&self.functions).insert(key, entry);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread::{self, available_parallelism};
 
+use cutlet_device::for_sm_90;
 use cutlet_ptx_builder::BuiltModule;
 
 use crate::{Error, Ptxas, Report};
@@ -95,11 +96,32 @@ fn assemble_module<'a>(
         format!("{gpu}.cubin")
     };
     let cubin = folder.join(name).with_extension(extension);
+    let ptx = for_gpu(module, gpu, &cubin.with_extension("ptx"));
     Assembled {
         gpu,
-        report: ptxas.assemble(&module.path, gpu, &cubin),
+        report: ptx.and_then(|ptx| ptxas.assemble(&ptx, gpu, &cubin)),
         cubin,
     }
+}
+
+/// The PTX that a GPU gets. GPUs from sm_90 on get instructions that PTX for older targets has as comments: that text is
+/// written to `newer`.
+fn for_gpu(module: &BuiltModule, gpu: &str, newer: &Path) -> Result<PathBuf, Error> {
+    if capability(gpu) < 90 {
+        return Ok(module.path.clone());
+    }
+    let text = fs::read_to_string(&module.path).map_err(Error::io("reading", &module.path))?;
+    let Some(pieces) = for_sm_90(&text) else {
+        return Ok(module.path.clone());
+    };
+    fs::write(newer, pieces.collect::<String>()).map_err(Error::io("writing", newer))?;
+    Ok(newer.to_owned())
+}
+
+/// The number of a GPU, as 90 of `sm_90a`.
+fn capability(gpu: &str) -> u32 {
+    let number = gpu.trim_start_matches("sm_").trim_end_matches(['a', 'f']);
+    number.parse().unwrap_or(0)
 }
 
 /// Names a module and the GPU for which it was assembled.
@@ -124,6 +146,29 @@ mod tests {
             target: target.to_owned(),
             path: format!("{family}.{target}.ptx").into(),
         }
+    }
+
+    #[test]
+    fn newer_gpus_get_the_instructions_that_are_comments() {
+        let folder = std::env::temp_dir().join(format!("cutlet-for-gpu-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let (older, newer) = (folder.join("waits.sm_80.ptx"), folder.join("newer.ptx"));
+        fs::write(
+            &older,
+            ".version 7.0\n.target sm_80\n// cutlet-sm_90 griddepcontrol.wait;\n",
+        )
+        .unwrap();
+        let module = BuiltModule {
+            path: older.clone(),
+            ..module("waits", "sm_80")
+        };
+        assert_eq!(for_gpu(&module, "sm_89", &newer).unwrap(), older);
+        for gpu in ["sm_90", "sm_120"] {
+            assert_eq!(for_gpu(&module, gpu, &newer).unwrap(), newer);
+            let text = fs::read_to_string(&newer).unwrap();
+            assert_eq!(text, ".version 7.8\n.target sm_90\ngriddepcontrol.wait;\n");
+        }
+        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
