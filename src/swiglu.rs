@@ -2,7 +2,7 @@
 //! row, or that are two matrices.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::Stream;
+use cutlet_host::{LaunchConfig, Stream};
 use cutlet_kernels::PTX;
 use cutlet_kernels::swiglu::{
     ApartExtents, Eights, Extents, Fours, Ones, Shape, silu_mul_bf16, silu_mul_bf16_any,
@@ -144,7 +144,7 @@ pub(crate) fn gate<T: GatedElement>(
     // SAFETY: the extents are those of the matrices, which were checked against their memory, and which do not overlap.
     unsafe {
         let args = (source.view, output.view.reborrow(), extents);
-        stream.launch(&function, blocks, args)?;
+        stream.launch(&function, LaunchConfig::dependent(blocks), args)?;
     }
     Ok(())
 }
@@ -232,7 +232,7 @@ fn multiply<T: GatedElement>(
     // SAFETY: as in `swiglu`.
     unsafe {
         let args = (gates.view, ups.view, output.view.reborrow(), extents);
-        stream.launch(&function, blocks, args)?;
+        stream.launch(&function, LaunchConfig::dependent(blocks), args)?;
     }
     Ok(())
 }

@@ -157,6 +157,22 @@ fn every_kernel() {
     }
 }
 
+/// Gates and ups are rows of a matrix that few vectors are multiplied with.
+#[test]
+fn few_rows() {
+    for extents in [[1, 128, 64], [1, 33, 2056], [3, 9, 4104], [2, 500, 8]] {
+        let of = |kernel| Case {
+            kernel,
+            gap: 3,
+            alpha: 0.5,
+            ..single(extents)
+        };
+        check::<bf16>(&of(Some("gemv_bf16_8x1_swiglu")), BF16);
+        check::<f16>(&of(Some("gemv_f16_8x1_swiglu")), F16);
+        check::<bf16>(&of(None), 4.0 * BF16);
+    }
+}
+
 /// Whether the kernel has a body for the CPU, or there is a GPU.
 fn runs_here(kernel: &str) -> bool {
     let on_cpu = [

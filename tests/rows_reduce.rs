@@ -165,6 +165,43 @@ fn values_that_are_not_finite_are_extremes_of_their_rows() {
     assert_eq!(stream.download(&indices).unwrap(), [0, 1, 0, 1, 0, 0]);
 }
 
+/// Rows that are too few for all multiprocessors are searched in parts, of which the first with the extreme counts.
+#[test]
+fn long_rows_are_searched_in_parts() {
+    let stream = Device::auto().stream().unwrap();
+    for (values, highest, lowest) in [
+        (vec![(9_000, 5.0f32), (60_000, 5.0), (61, -2.0)], 9_000, 61),
+        (
+            vec![(65_535, 1.0), (2_050, -1.0), (65_530, -1.0)],
+            65_535,
+            2_050,
+        ),
+        (
+            vec![(40_000, f32::NAN), (50_000, f32::NAN), (3, 8.0)],
+            40_000,
+            40_000,
+        ),
+        (vec![(0, 0.0)], 0, 0),
+    ] {
+        // The second length has no equal parts.
+        for (rows, columns) in [(1, 65_536), (2, 65_536), (1, 65_544)] {
+            let mut x = vec![bf16::from_f32(0.0); rows * columns];
+            for row in x.chunks_mut(columns) {
+                for &(at, value) in &values {
+                    row[at] = bf16::from_f32(value);
+                }
+            }
+            let x = stream.upload(&x).unwrap();
+            let x = Tensor::new(&x, [rows, columns]).unwrap();
+            let mut places = stream.upload(&vec![-1; rows]).unwrap();
+            argmax(&stream, x, TensorMut::new(&mut places, [rows]).unwrap()).unwrap();
+            assert_eq!(stream.download(&places).unwrap(), vec![highest; rows]);
+            argmin(&stream, x, TensorMut::new(&mut places, [rows, 1]).unwrap()).unwrap();
+            assert_eq!(stream.download(&places).unwrap(), vec![lowest; rows]);
+        }
+    }
+}
+
 #[test]
 fn wrong_results_are_refused() {
     let stream = Device::auto().stream().unwrap();

@@ -18,7 +18,10 @@
 mod args;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod combined;
-#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "gather", not(target_feature = "sm_90"))
+))]
 pub mod elements;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod embedding_bag;
@@ -32,13 +35,22 @@ pub mod long_top_k;
 pub mod ordered_add;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod owners;
-#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "gather", not(target_feature = "sm_90"))
+))]
 pub mod permute;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod routing;
-#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "gather", not(target_feature = "sm_90"))
+))]
 pub mod rows;
-#[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "gather", not(target_feature = "sm_90"))
+))]
 pub mod scatter;
 #[cfg(any(not(target_arch = "nvptx64"), feature = "gather"))]
 pub mod scatter_add;

@@ -18,6 +18,7 @@ pub mod args;
 pub mod config;
 pub mod epilogue;
 pub mod epilogue_pass;
+#[cfg(any(not(target_arch = "nvptx64"), not(target_feature = "sm_90")))]
 pub mod gemv;
 pub mod loader;
 pub mod mainloop;

@@ -6,16 +6,20 @@
 #![no_std]
 
 pub mod attention;
+#[cfg(any(not(target_arch = "nvptx64"), not(target_feature = "sm_90")))]
 pub mod fill;
 pub mod gather;
 pub mod gelu_erf;
 pub mod gemm;
 mod quantization;
+#[cfg(any(not(target_arch = "nvptx64"), not(target_feature = "sm_90")))]
 pub mod repack;
 pub mod rows;
+#[cfg(any(not(target_arch = "nvptx64"), not(target_feature = "sm_90")))]
 pub mod saxpy;
 pub mod selection;
 pub mod swiglu;
+#[cfg(any(not(target_arch = "nvptx64"), not(target_feature = "sm_90")))]
 pub mod transpose;
 
 #[cfg(not(target_arch = "nvptx64"))]

@@ -18,7 +18,7 @@
 //! | a random element of each row, by the softmax of its logits | [`sample`] |
 //!
 //! GPUs of all generations run the kernels for the oldest one: a row comes from memory once, so newer instructions would
-//! gain nothing.
+//! gain nothing, but for those of dependent launches, which newer GPUs get.
 
 #[cfg(any(
     not(target_arch = "nvptx64"),
@@ -73,7 +73,8 @@ mod team;
 
 pub use number::{Number, narrowed};
 pub use shapes::{
-    Block4, Block8, BlockAny, Held, Shape, THREADS, Warp4, Warp8, WarpAny, held, of_access,
+    Block4, Block8, BlockAny, Held, Shape, THREADS, Warp4, Warp8, WarpAny, fetch_ahead, held,
+    of_access,
 };
 pub use space::{BoundRows, RowStrides, Rows, Space};
 pub use team::{OfBlock, OfWarp, Team};

@@ -2,7 +2,8 @@
 //! `silu_mul`, where they are two matrices.
 
 use cutlet_device::{
-    DeviceData, Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, instantiate, thread_idx,
+    DeviceData, Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, grid_dependency_wait,
+    instantiate, launch_dependents, thread_idx,
 };
 use cutlet_layout_core::{L, Raster, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, tiles};
 use half::{bf16, f16};
@@ -92,6 +93,8 @@ unsafe fn swiglu<S: Shape, T: ElementC<Acc = f32>>(
     output: GlobalMut<T>,
     extents: Extents,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     let Extents {
         ld_source,
         ld_output,
@@ -132,6 +135,8 @@ unsafe fn silu_mul<S: Shape, T: ElementC<Acc = f32>>(
     output: GlobalMut<T>,
     extents: ApartExtents,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     let ApartExtents {
         ld_gates,
         ld_ups,

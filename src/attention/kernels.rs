@@ -1,6 +1,6 @@
 //! The kernels: which ones run on a device, and their launches.
 
-use cutlet_host::{Device, TensorMapElement};
+use cutlet_host::{Device, LaunchConfig, TensorMapElement};
 use cutlet_kernels::PTX;
 use cutlet_kernels::attention::args::OperandStrides;
 use cutlet_kernels::attention::score_mod::{Modifications, ScoreMod, Unmodified};
@@ -150,7 +150,10 @@ impl Call<'_> {
         let args = (maps.0, maps.1, maps.2, output, self.args, score_mod);
         // SAFETY: extents and strides are those of the tensors, which were checked against their memory. The output
         // overlaps none of the others. The kernel clamps the rows of packed sequences to the tensors'.
-        unsafe { self.stream.launch(&function, blocks, args)? };
+        unsafe {
+            self.stream
+                .launch(&function, LaunchConfig::dependent(blocks), args)?
+        };
         Ok(())
     }
 

@@ -3,6 +3,7 @@
 use cutlet_device::DeviceData;
 use cutlet_host::{Scratch, Stream};
 
+use super::choice::device_speed::DeviceSpeed;
 use super::element_type::ElementType;
 use super::epilogue::EpilogueArgs;
 use super::operand::Operand;
@@ -11,6 +12,8 @@ use super::registry::{self, Choice, Family, Launch, LaunchPlan};
 use crate::matrix::Extents;
 use crate::{Error, Matrix, MatrixMut, Order, Result};
 
+/// The most rows of C for which two kernels may be faster than one that fuses the gate.
+const MOST_ROWS: usize = 64;
 /// The product of gates and ups, before it is gated.
 struct GatedByTwoKernels<T: Operand, D: DeviceData>(LaunchPlan<T, D>);
 
@@ -34,7 +37,39 @@ pub fn plan<T: Operand, D: DeviceData>(
         }
         other => other,
     })?;
-    Ok(LaunchPlan::of_several(GatedByTwoKernels(plan)))
+    let microseconds = plan.microseconds + gating_time(stream, problem);
+    let mut gated = LaunchPlan::of_several(GatedByTwoKernels(plan));
+    gated.microseconds = microseconds;
+    Ok(gated)
+}
+
+/// The faster one of a plan that fuses the gate and of two kernels. Kernels that fuse it have tiles of 128 rows, and other
+/// kernels multiply few rows faster.
+pub fn faster<T: Operand, D: DeviceData>(
+    fused: LaunchPlan<T, D>,
+    families: &'static [&'static dyn Family<T, D>],
+    types: [ElementType; 2],
+    stream: &Stream,
+    problem: &Problem<'_, T, D>,
+    choice: Choice<'_>,
+) -> Result<LaunchPlan<T, D>> {
+    let (m, ..) = problem.extents();
+    let is_plain = problem.rows.are_own() && problem.groups.are_one();
+    if !is_plain || m > MOST_ROWS {
+        return Ok(fused);
+    }
+    let two = plan(families, types, stream, problem, choice)?;
+    Ok(match two.microseconds < fused.microseconds {
+        true => two,
+        false => fused,
+    })
+}
+
+/// The estimated time of the gate after a product.
+fn gating_time<T: Operand, D: DeviceData>(stream: &Stream, problem: &Problem<'_, T, D>) -> f64 {
+    let (m, n, _) = problem.extents();
+    let elements = (m * n + m * n / 2) * matrices_of(&problem.groups);
+    DeviceSpeed::of(stream.device()).time_of_pass(elements * size_of::<D>())
 }
 
 impl<T: Operand, D: DeviceData> Launch<T, D> for GatedByTwoKernels<T, D> {

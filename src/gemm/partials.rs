@@ -139,10 +139,7 @@ impl<'s, Acc: Accumulator> Partials<'s, Acc> {
             raster,
             padding: 0,
         };
-        let launch = LaunchConfig {
-            overlap_previous: true,
-            ..LaunchConfig::from(raster.size())
-        };
+        let launch = LaunchConfig::dependent(raster.size());
         let function = stream.device().load(&cutlet_kernels::PTX, by)?;
         // SAFETY: C was checked against its memory. C and the partials live until the stream has got past the launch.
         // The caller promises the rest.

@@ -5,6 +5,7 @@ use std::ops::Range;
 use cutlet_device::fp8::F8E4M3;
 use cutlet_host::{Scratch, Stream};
 
+use super::choice::device_speed::DeviceSpeed;
 use super::epilogue::EpilogueArgs;
 use super::problem::Problem;
 use super::registry::{self, Choice, Launch, LaunchPlan};
@@ -81,7 +82,12 @@ pub fn by_two_kernels(
     let families = <F8E4M3 as Families<f32>>::families();
     let types = <F8E4M3 as Families<f32>>::TYPES;
     let plan = registry::plan(families, types, stream, &product, choice)?;
-    Ok(LaunchPlan::of_several(ByTwoKernels(plan)))
+    let (m, n, _) = problem.extents();
+    let pass = DeviceSpeed::of(stream.device()).time_of_pass(m * n * (size_of::<f32>() + 1));
+    let microseconds = plan.microseconds + pass;
+    let mut two = LaunchPlan::of_several(ByTwoKernels(plan));
+    two.microseconds = microseconds;
+    Ok(two)
 }
 
 /// The product in f32, before it is quantised.

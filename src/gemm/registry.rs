@@ -243,6 +243,9 @@ pub fn plan<T: Operand, D: DeviceData>(
     let general = families.iter().filter(|family| family.is_general());
     let all_refuse = found.refusals.len() == general.count();
     match (found.fastest, found.refusals.pop()) {
+        (Some(plan), _) if problem.epilogue.gate.is_some() && kernel.is_none() => {
+            gated::faster(plan, families, types, stream, problem, choice)
+        }
         (Some(plan), _) => Ok(plan),
         (None, Some(refusal)) if all_refuse => Err(refusal),
         (None, _) if problem.outer_k.count > 1 => Err(Error::Arithmetic {

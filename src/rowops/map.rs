@@ -2,7 +2,7 @@
 
 use cutlet_device::fp8::F8E4M3;
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel, PtxLibrary};
-use cutlet_host::Stream;
+use cutlet_host::{LaunchConfig, Stream};
 use cutlet_kernels::PTX;
 use cutlet_kernels::rows::cast as casts;
 use cutlet_kernels::rows::functions::{
@@ -401,7 +401,7 @@ pub fn map3<'a, F: Map<3>, A: DeviceData, B: DeviceData, C: DeviceData, Y: Devic
     // SAFETY: as in `launch1`.
     unsafe {
         let args = (a.view, b.view, c.view, y.view.reborrow(), function, args);
-        Ok(stream.launch(&kernel, blocks, args)?)
+        Ok(stream.launch(&kernel, LaunchConfig::dependent(blocks), args)?)
     }
 }
 
@@ -458,7 +458,7 @@ fn launch1<F: DeviceData, A: DeviceData, Y: DeviceData>(
     // output overlaps nothing else but an input that it is.
     unsafe {
         let args = (source, y.view.reborrow(), function, args);
-        Ok(stream.launch(&kernel, blocks, args)?)
+        Ok(stream.launch(&kernel, LaunchConfig::dependent(blocks), args)?)
     }
 }
 
@@ -482,6 +482,6 @@ fn launch2<F: DeviceData, A: DeviceData, B: DeviceData, Y: DeviceData>(
     // SAFETY: as in `launch1`.
     unsafe {
         let args = (source, b.view, y.view.reborrow(), function, args);
-        Ok(stream.launch(&kernel, blocks, args)?)
+        Ok(stream.launch(&kernel, LaunchConfig::dependent(blocks), args)?)
     }
 }

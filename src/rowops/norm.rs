@@ -1,7 +1,7 @@
 //! RMSNorm and LayerNorm.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::Stream;
+use cutlet_host::{LaunchConfig, Stream};
 use cutlet_kernels::PTX;
 use cutlet_kernels::rows::norm::{NormArgs, Parts, norm_bf16, norm_f16, norm_f32};
 use half::{bf16, f16};
@@ -210,7 +210,7 @@ impl<'a, T: NormElement> Norm<'a, T> {
             x: rows.strides[0],
             y: rows.strides[1],
             residual: rows.strides[2],
-            space: rows.space,
+            space: rows.space_ahead(stream.device()),
             parts: Parts {
                 centred: u32::from(self.kind == Kind::Layer),
                 residual: u32::from(self.residual.is_some()),
@@ -235,7 +235,7 @@ impl<'a, T: NormElement> Norm<'a, T> {
                 y.view.reborrow(),
                 args,
             );
-            Ok(stream.launch(&function, blocks, args)?)
+            Ok(stream.launch(&function, LaunchConfig::dependent(blocks), args)?)
         }
     }
 

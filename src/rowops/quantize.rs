@@ -2,7 +2,7 @@
 
 use cutlet_device::fp8::F8E4M3;
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::Stream;
+use cutlet_host::{LaunchConfig, Stream};
 use cutlet_kernels::PTX;
 use cutlet_kernels::rows::quantize::{
     BLOCK, BlockShape, QuantizeArgs, Scaled8, quantize_bf16, quantize_blocks_bf16,
@@ -281,7 +281,7 @@ impl Quantize {
         // written overlaps nothing else.
         unsafe {
             let args = (x.view, y.view.reborrow(), scales.view.reborrow(), args);
-            Ok(stream.launch(&kernel, blocks, args)?)
+            Ok(stream.launch(&kernel, LaunchConfig::dependent(blocks), args)?)
         }
     }
 

@@ -1,7 +1,7 @@
 //! Sums, means and extremes of rows.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::Stream;
+use cutlet_host::{LaunchConfig, Stream, View};
 use cutlet_kernels::PTX;
 use cutlet_kernels::rows::reduce::{ReduceArgs, Reduction, reduce_bf16, reduce_f16, reduce_f32};
 use cutlet_kernels::rows::reduce_columns::{
@@ -13,8 +13,8 @@ use half::{bf16, f16};
 use super::operand::{check_read, layout_of_rows, optional_mut, read, rows_of, written};
 use super::reduce_modes::ColumnsKernel;
 use super::space::{HasRows, RowSet};
-use super::{ForRows, refuse};
-use crate::matrix::in_stream;
+use super::{ForRows, WIDEST, refuse};
+use crate::matrix::{in_stream, pointer};
 use crate::{IntoTensor, IntoTensorMut, Result, Tensor, TensorMut};
 
 /// An element type of [`reduce`]: `f32`, `f16` or `bf16`.
@@ -95,7 +95,7 @@ pub fn reduce<'a, T: ReducedElement>(
 ) -> Result<()> {
     const NAME: &str = "reduce";
     match (read(x)?, written(y)?) {
-        (Some(x), Some(y)) => launch(NAME, stream, reduction, &x, Some(y), None),
+        (Some(x), Some(y)) => launch(NAME, stream, reduction, &x, (Some(y), None), None),
         (None, None) => Ok(()),
         _ => empty(NAME),
     }
@@ -157,7 +157,17 @@ fn arg<'a, T: ReducedElement>(
     indices: impl IntoTensorMut<'a, Element = i32>,
 ) -> Result<()> {
     match (read(x)?, written(indices)?) {
-        (Some(x), Some(indices)) => launch(operation, stream, reduction, &x, None, Some(indices)),
+        (Some(x), Some(indices)) => match parts_of(stream, &x) {
+            None => launch(
+                operation,
+                stream,
+                reduction,
+                &x,
+                (None, Some(indices)),
+                None,
+            ),
+            Some(parts) => arg_of_parts(operation, stream, reduction, &x, parts, indices),
+        },
         (None, None) => Ok(()),
         _ => empty(operation),
     }
@@ -168,14 +178,81 @@ fn empty<R>(operation: &'static str) -> Result<R> {
     refuse(operation, found.to_string())
 }
 
+/// Elements of a part of a row, at least: about what a block holds at a time.
+const LEAST_PART: usize = 4000;
+/// The least parts that are faster than a row by a block, which is one launch.
+const LEAST_PARTS: usize = 4;
+/// The most parts of a row: a warp combines them.
+const MOST_PARTS: usize = 64;
+
+/// The number of equal parts into which blocks divide each row of a matrix, if rows are long, and too few for a block on
+/// each multiprocessor.
+fn parts_of<T: ReducedElement>(stream: &Stream, x: &Tensor<'_, T>) -> Option<usize> {
+    if x.layout.rank() != 2 {
+        return None;
+    }
+    let [rows, columns] = [0, 1].map(|mode| x.layout.mode(mode).size() as usize);
+    // A multiprocessor runs several blocks at the same time.
+    let at_a_time = MOST_PARTS.max(stream.device().multiprocessors() as usize);
+    let most = MOST_PARTS
+        .min(at_a_time / rows.max(1))
+        .min(columns / LEAST_PART);
+    // Parts begin at aligned vectors.
+    let divides = |parts: &usize| columns.is_multiple_of(parts * WIDEST / size_of::<T>());
+    (LEAST_PARTS..=most).rev().find(divides)
+}
+
+/// Searches each part of a row by a block, and then the parts' extremes.
+fn arg_of_parts<T: ReducedElement>(
+    operation: &'static str,
+    stream: &Stream,
+    reduction: Reduction,
+    x: &Tensor<'_, T>,
+    parts: usize,
+    indices: TensorMut<'_, i32>,
+) -> Result<()> {
+    let [rows, columns] = [0, 1].map(|mode| x.layout.mode(mode).size() as usize);
+    check_read(operation, stream, "x", x, &indices)?;
+    layout_of_rows(operation, "the indices", &indices.layout, &x.layout)?;
+    let mut values = stream.scratch::<T>(rows * parts)?;
+    let mut places = stream.scratch::<i32>(rows * parts)?;
+    let in_parts = x.reshape([rows, parts, columns / parts])?;
+    let results = (
+        Some(TensorMut::new(values.view_mut(), [rows, parts])?),
+        Some(TensorMut::new(places.view_mut(), [rows, parts])?),
+    );
+    launch(operation, stream, reduction, &in_parts, results, None)?;
+    let values = Tensor::new(values.view(), [rows, parts])?;
+    let parts = Parts {
+        columns: columns / parts,
+        places: places.view(),
+    };
+    launch(
+        operation,
+        stream,
+        reduction,
+        &values,
+        (None, Some(indices)),
+        Some(parts),
+    )
+}
+
+/// The parts of longer rows whose extremes rows hold.
+pub struct Parts<'a> {
+    /// Elements of a part.
+    columns: usize,
+    /// Where in its part each extreme is.
+    places: View<'a, i32>,
+}
+
 /// Reduces rows to values, indices or both.
 pub fn launch<T: ReducedElement>(
     operation: &'static str,
     stream: &Stream,
     reduction: Reduction,
     x: &Tensor<'_, T>,
-    mut values: Option<TensorMut<'_, T>>,
-    mut indices: Option<TensorMut<'_, i32>>,
+    (mut values, mut indices): (Option<TensorMut<'_, T>>, Option<TensorMut<'_, i32>>),
+    parts: Option<Parts<'_>>,
 ) -> Result<()> {
     in_stream(operation, stream, "x", x.view)?;
     // Absent results have a place for each row, too.
@@ -205,7 +282,8 @@ pub fn launch<T: ReducedElement>(
         reduction: reduction as u32,
         with_values: u32::from(values.is_some()),
         with_indices: u32::from(indices.is_some()),
-        padding: 0,
+        part_columns: parts.as_ref().map_or(0, |it| it.columns as i32),
+        parts: parts.map_or(Global::from_ptr(std::ptr::null()), |it| pointer(it.places)),
     };
     let (kernel, blocks) = T::KERNELS.choose::<T>(&rows);
     let kernel = stream.device().load(&PTX, kernel)?;
@@ -216,6 +294,10 @@ pub fn launch<T: ReducedElement>(
             optional_mut(values.as_mut()),
             optional_mut(indices.as_mut()),
         );
-        Ok(stream.launch(&kernel, blocks, (x.view, values, indices, args))?)
+        Ok(stream.launch(
+            &kernel,
+            LaunchConfig::dependent(blocks),
+            (x.view, values, indices, args),
+        )?)
     }
 }

@@ -263,7 +263,7 @@ fn space_of(modes: &[Mode], columns: usize) -> Result<(Space, [RowStrides; 2])> 
         rows: count as i32,
         columns: columns as i32,
         last_columns: columns as i32,
-        padding: 0,
+        ahead: 0,
     };
     let strides = |stride: fn(&Mode) -> usize| [outer, middle, inner].map(|it| stride(&it) as i64);
     Ok((space, [strides(|it| it.x), strides(|it| it.y)]))
@@ -358,7 +358,7 @@ impl<'s> Job<'s> {
             self.stream,
             self.reduction,
             &rows,
-            Some(results),
+            (Some(results), None),
             None,
         )
     }
@@ -430,10 +430,13 @@ impl<'s> Job<'s> {
                 view: partials.view(),
                 layout: rows,
             },
-            Some(TensorMut {
-                view: sums.view_mut(),
-                layout: of_rows,
-            }),
+            (
+                Some(TensorMut {
+                    view: sums.view_mut(),
+                    layout: of_rows,
+                }),
+                None,
+            ),
             None,
         )?;
         self.finish(&sums, modes, 1, y)

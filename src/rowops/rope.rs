@@ -1,7 +1,7 @@
 //! Rotary position embeddings.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::{Buffer, Stream, View};
+use cutlet_host::{Buffer, LaunchConfig, Stream, View};
 use cutlet_kernels::PTX;
 use cutlet_kernels::rows::rope::{
     Rope4, Rope8, RopeAny, RopeArgs, RopeShape, rope_bf16, rope_f16, rope_f32,
@@ -394,7 +394,7 @@ impl<'a> Rope<'a> {
                 y.view.reborrow(),
                 args,
             );
-            Ok(stream.launch(&kernel, blocks, args)?)
+            Ok(stream.launch(&kernel, LaunchConfig::dependent(blocks), args)?)
         }
     }
 }

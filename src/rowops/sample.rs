@@ -1,7 +1,7 @@
 //! Sampling: random tokens by the softmax of logits.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::Stream;
+use cutlet_host::{LaunchConfig, Stream};
 use cutlet_kernels::PTX;
 use cutlet_kernels::rows::sample::{
     SampleArgs, sample_bf16, sample_bf16_any, sample_f16, sample_f16_any, sample_f32,
@@ -199,7 +199,11 @@ impl Sampling {
         // tokens overlap nothing else.
         unsafe {
             let args = (logits.view, counters.view, tokens.view.reborrow(), args);
-            Ok(stream.launch(&kernel, rows.space.rows as u32, args)?)
+            Ok(stream.launch(
+                &kernel,
+                LaunchConfig::dependent(rows.space.rows as u32),
+                args,
+            )?)
         }
     }
 }

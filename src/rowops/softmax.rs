@@ -1,7 +1,7 @@
 //! Softmax and log-softmax.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::Stream;
+use cutlet_host::{LaunchConfig, Stream};
 use cutlet_kernels::PTX;
 use cutlet_kernels::rows::softmax::{SoftmaxArgs, softmax_bf16, softmax_f16, softmax_f32};
 use half::{bf16, f16};
@@ -196,7 +196,7 @@ impl<'a, T: SoftmaxElement> Softmax<'a, T> {
             x: rows.strides[0],
             y: rows.strides[1],
             mask: rows.strides[2],
-            space: rows.space,
+            space: rows.space_ahead(stream.device()),
             queries: divisor(rows.queries),
             // No row has more columns.
             past: self.past.unwrap_or(0).min(MAX_EXTENT) as i32,
@@ -217,7 +217,7 @@ impl<'a, T: SoftmaxElement> Softmax<'a, T> {
                 y.view.reborrow(),
                 args,
             );
-            Ok(stream.launch(&function, blocks, args)?)
+            Ok(stream.launch(&function, LaunchConfig::dependent(blocks), args)?)
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The rows of an operation's operands: the modes before the last one, merged where all operands allow it.
 
+use cutlet_host::Device;
 use cutlet_kernels::rows::{RowStrides, Space};
 use cutlet_layout_core::Layout;
 
@@ -8,6 +9,9 @@ use crate::into_tensor::{of_leaf, one_stride};
 use crate::matrix::divisor;
 use crate::{MAX_EXTENT, Result};
 
+/// Blocks of a multiprocessor between one that has the cache fetch a row and the one that reads it: half as many as run
+/// at the same time. With all of them, the cache loses rows of two operands before they are read.
+const AHEAD: u32 = 2;
 /// Modes of rows that a kernel knows.
 const MODES: usize = 3;
 
@@ -87,7 +91,7 @@ impl RowSet {
                 rows: rows as i32,
                 columns: columns as i32,
                 last_columns: columns as i32,
-                padding: 0,
+                ahead: 0,
             },
             strides: modes.strides,
             queries: match first.layout.rank() {
@@ -122,12 +126,20 @@ impl RowSet {
                 rows: rows as i32,
                 columns: columns as i32,
                 last_columns: (count - (rows - 1) * columns) as i32,
-                padding: 0,
+                ahead: 0,
             },
             strides: [[0, 0, columns as i64]; 4],
             queries: 1,
             is_aligned,
             width,
+        }
+    }
+
+    /// The rows for kernels that have the cache fetch rows ahead.
+    pub fn space_ahead(&self, device: &Device) -> Space {
+        Space {
+            ahead: AHEAD * device.multiprocessors(),
+            ..self.space
         }
     }
 

@@ -1,7 +1,7 @@
 //! Launches of row operations: a block for each tile, in several launches if there are more than a grid has.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::Stream;
+use cutlet_host::{LaunchConfig, Stream};
 use cutlet_kernels::gather::RowArgs;
 use cutlet_layout_core::Raster;
 
@@ -108,7 +108,7 @@ impl<T: DeviceData> RowOperation<'_, T> {
             // borrowed mutably and overlaps neither what is read nor the indices.
             unsafe {
                 let args = (from, self.indices.words(), to, report.of_launch(), args);
-                stream.launch(&function, tiles.size(), args)?;
+                stream.launch(&function, LaunchConfig::dependent(tiles.size()), args)?;
             }
         }
         Ok(())

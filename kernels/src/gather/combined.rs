@@ -8,7 +8,7 @@
 
 use cutlet_device::{
     DeviceData, Float, Global, GlobalMut, RedAdd, RedAddElement, Shared, SharedMemory, ThreadGroup,
-    ThreadIdx, block_idx, sync_threads,
+    ThreadIdx, block_idx, grid_dependency_wait, launch_dependents, sync_threads,
 };
 use cutlet_layout_core::{
     Fragment, L, RowMajor, Tensor, ThreadValue, each, tile_extent, tile_origin,
@@ -112,6 +112,8 @@ pub(super) unsafe fn add_combined<S: Set, T: Summed>(
     first_miss: GlobalMut<u64>,
     args: RowArgs,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     let tile = args.tiles.tile(block_idx().x);
     let [first, _] = tile_origin::<S::Tile>(tile);
     let mut memory = SharedMemory::new();

@@ -1,6 +1,9 @@
 //! Row gather: each row of the output is the row of a table that an index names.
 
-use cutlet_device::{DeviceData, Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx};
+use cutlet_device::{
+    DeviceData, Global, GlobalMut, ThreadGroup, ThreadIdx, block_idx, grid_dependency_wait,
+    launch_dependents,
+};
 use cutlet_layout_core::{Bound, Tensor};
 
 use super::args::report_misses;
@@ -19,6 +22,8 @@ unsafe fn gather<S: Shape, T: DeviceData + Default>(
     first_miss: GlobalMut<u64>,
     args: RowArgs,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     // SAFETY: the launcher promises the extents.
     let (table, output) = unsafe {
         (

@@ -1,6 +1,9 @@
 //! Row scatter: each row of a source is stored to the row of a table that an index names.
 
-use cutlet_device::{DeviceData, Global, GlobalMut, Relaxed, ThreadGroup, ThreadIdx, block_idx};
+use cutlet_device::{
+    DeviceData, Global, GlobalMut, Relaxed, ThreadGroup, ThreadIdx, block_idx,
+    grid_dependency_wait, launch_dependents,
+};
 use cutlet_layout_core::Tensor;
 
 use super::args::report_misses;
@@ -20,6 +23,8 @@ unsafe fn scatter<S: Shape, T: DeviceData + Default>(
     first_miss: GlobalMut<u64>,
     args: RowArgs,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     // SAFETY: the launcher promises the extents. Several threads may store to one element, which the engine allows.
     let (source, table) = unsafe {
         let table_rows = args.named_rows(indices, args.ld_to);

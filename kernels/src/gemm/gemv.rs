@@ -5,6 +5,8 @@
 //! elements of the vectors, and the block adds the threads' sums at the end. No tensor core is used, because memory
 //! bounds the time.
 
+use cutlet_device::collective::Prefetch;
+use cutlet_device::warpgroup::{warpgroup_idx, warpgroup_thread_idx};
 use cutlet_device::{
     DeviceData, Global, GlobalMut, SharedArray, ThreadGroup, ThreadIdx, ThreadsOf, WARP_SIZE,
     block_idx, fma, grid_dependency_wait, instantiate, lane_idx, launch_dependents, sync_threads,
@@ -15,7 +17,7 @@ use cutlet_layout_core::{
     tiles,
 };
 
-use super::epilogue::{ElementC, Epilogue, FusedWithErf};
+use super::epilogue::{ElementC, Epilogue, FusedWithErf, silu};
 
 /// Threads of a block.
 pub const THREADS: u32 = 256;
@@ -40,6 +42,8 @@ pub struct GemvArgs {
     pub k: i32,
     /// Unused.
     pub padding: u32,
+    /// What the cache fetches of the matrix before the kernel may read it.
+    pub prefetch: Prefetch,
 }
 
 /// How a block of 256 threads covers a k-tile.
@@ -74,11 +78,17 @@ pub trait Shape {
     type OfWarps: StaticLayout;
     /// A thread's sums of all warps, which are those of an element of C.
     type OfElement: ThreadValue;
+    /// Those of a gate, and then those of its up: of two rows of the matrix.
+    type OfGate: ThreadValue;
+    /// The tile of a gated C: (pairs of rows, vectors).
+    type Gated: StaticLayout;
+    /// The thread that stores each of its elements.
+    type OfGated: ThreadValue;
 }
 
 macro_rules! shape {
-    ($(#[$doc:meta])* $name:ident: $rows:literal rows, $vectors:literal vectors, $sums:literal sums, k $k:literal,
-        $count:literal columns of $columns:ty, $each:literal apart, width $width:literal) => {
+    ($(#[$doc:meta])* $name:ident: $rows:literal rows, $vectors:literal vectors, $sums:literal sums,
+        $pairs:literal pairs of rows, $gates:literal gates, k $k:literal, $count:literal columns of $columns:ty, $each:literal apart, width $width:literal) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
@@ -98,28 +108,31 @@ macro_rules! shape {
             type OfLane = Tv<L!(1:1@0), L!($sums:1@1)>;
             type OfWarps = L!((8, $sums):(1@0, 1@1));
             type OfElement = Tv<L!($sums:1@1), L!(8:1@0)>;
+            type OfGate = Tv<L!($gates:2@1), L!((8, 2):(1@0, 1@1))>;
+            type Gated = L!(($pairs, $vectors):(1@0, 1@1));
+            type OfGated = Tv<L!(($pairs, $vectors):(1@0, 1@1)), L!(1:1@0)>;
         }
     };
 }
 shape! {
     /// Eight neighbours an access, one vector.
-    Eights1: 8 rows, 1 vectors, 8 sums, k 2048, 8 columns of L!(8:1@1), 8 apart, width 8
+    Eights1: 8 rows, 1 vectors, 8 sums, 4 pairs of rows, 4 gates, k 2048, 8 columns of L!(8:1@1), 8 apart, width 8
 }
 shape! {
     /// The same for two rows, of which a block has four times as many columns at a time.
-    TwoOfEights1: 2 rows, 1 vectors, 2 sums, k 8192, 32 columns of (L!(8:1@1), L!(4:2048@1)), 8 apart, width 8
+    TwoOfEights1: 2 rows, 1 vectors, 2 sums, 1 pairs of rows, 1 gates, k 8192, 32 columns of (L!(8:1@1), L!(4:2048@1)), 8 apart, width 8
 }
 shape! {
     /// Four neighbours an access, one vector.
-    Fours1: 8 rows, 1 vectors, 8 sums, k 1024, 4 columns of L!(4:1@1), 4 apart, width 4
+    Fours1: 8 rows, 1 vectors, 8 sums, 4 pairs of rows, 4 gates, k 1024, 4 columns of L!(4:1@1), 4 apart, width 4
 }
 shape! {
     /// Rows that begin anywhere, one vector.
-    Ones1: 8 rows, 1 vectors, 8 sums, k 512, 2 columns of L!(2:256@1), 1 apart, width 1
+    Ones1: 8 rows, 1 vectors, 8 sums, 4 pairs of rows, 4 gates, k 512, 2 columns of L!(2:256@1), 1 apart, width 1
 }
 shape! {
     /// Rows that begin anywhere, four vectors.
-    Ones4: 8 rows, 4 vectors, 32 sums, k 512, 2 columns of L!(2:256@1), 1 apart, width 1
+    Ones4: 8 rows, 4 vectors, 32 sums, 4 pairs of rows, 16 gates, k 512, 2 columns of L!(2:256@1), 1 apart, width 1
 }
 
 /// The most rows of a shape.
@@ -132,9 +145,9 @@ pub type WarpSums = SharedArray<f32, { WARPS as usize * MOST_ROWS * MOST_VECTORS
 /// `C[r, v] = epilogue(Σ matrix[r, k] · vectors[v, k])`. The grid's x counts tiles of rows, and its y tiles of vectors.
 ///
 /// # Safety
-/// The operands must have these extents and strides. C must overlap neither the matrix nor the vectors, and the
-/// epilogue's operands must have C's extents. Rows, vectors and k must be as [`Shape::WIDTH`] says. The block must have
-/// [`THREADS`] threads, and the grid a block for each tile of C.
+/// The operands must have these extents and strides, and the rows to prefetch must exist. C must overlap neither the
+/// matrix nor the vectors, and the epilogue's operands must have C's extents. Rows, vectors and k must be as
+/// [`Shape::WIDTH`] says. The block must have [`THREADS`] threads, and the grid a block for each tile of C.
 #[inline(always)]
 unsafe fn gemv<S: Shape, T: ElementC<Acc = f32>>(
     thread: ThreadIdx<impl ThreadGroup>,
@@ -145,20 +158,86 @@ unsafe fn gemv<S: Shape, T: ElementC<Acc = f32>>(
     epilogue: FusedWithErf<T>,
     of_warps: WarpSums,
 ) {
+    // SAFETY: as promised by the caller.
+    let (sums, c) = unsafe {
+        (
+            multiply::<S, T>(thread, matrix, vectors, &args),
+            Tensor::new(
+                c,
+                AnyStrides::new([args.rows, args.vectors], args.strides_c),
+            ),
+        )
+    };
+    if let Some((thread, of_warps)) = add_up::<S, S::OfElement>(thread, &sums, of_warps) {
+        let to = c
+            .local_tile::<S::Sums>((block_idx().x, block_idx().y))
+            .partition_partial::<S::OfSums>(thread);
+        let sum = total(&of_warps, 0);
+        to.store_with(|v| T::narrow(epilogue.apply(sum, None, to.bound().coordinate(v))));
+    }
+}
+
+/// `C[r, v] = silu(gate) · up`, where gate and up are what [`gemv`] makes of rows `2r` and `2r + 1` of the matrix.
+///
+/// # Safety
+/// As [`gemv`], for a C of half as many rows. The matrix has an even number of them.
+#[inline(always)]
+unsafe fn gemv_swiglu<S: Shape, T: ElementC<Acc = f32>>(
+    thread: ThreadIdx<impl ThreadGroup>,
+    matrix: Global<T>,
+    vectors: Global<T>,
+    c: GlobalMut<T>,
+    args: GemvArgs,
+    epilogue: FusedWithErf<T>,
+    of_warps: WarpSums,
+) {
+    // SAFETY: as promised by the caller.
+    let (sums, c) = unsafe {
+        (
+            multiply::<S, T>(thread, matrix, vectors, &args),
+            Tensor::new(
+                c,
+                AnyStrides::new([args.rows / 2, args.vectors], args.strides_c),
+            ),
+        )
+    };
+    if let Some((thread, of_warps)) = add_up::<S, S::OfGate>(thread, &sums, of_warps) {
+        let to = c
+            .local_tile::<S::Gated>((block_idx().x, block_idx().y))
+            .partition_partial::<S::OfGated>(thread);
+        let [gate, up] = [0, 1].map(|row| total(&of_warps, row * WARPS as usize));
+        to.store_with(|v| {
+            let at = to.bound().coordinate(v);
+            let [gate, up] = [gate, up].map(|sum| epilogue.apply(sum, None, at));
+            T::narrow(silu(gate) * up)
+        });
+    }
+}
+
+/// A thread's share of the block's sums: those of its columns.
+///
+/// # Safety
+/// As [`gemv`].
+#[inline(always)]
+unsafe fn multiply<S: Shape, T: ElementC<Acc = f32>>(
+    thread: ThreadIdx<impl ThreadGroup>,
+    matrix: Global<T>,
+    vectors: Global<T>,
+    args: &GemvArgs,
+) -> Fragment<f32, S::Sums> {
     launch_dependents();
+    if warpgroup_idx().is(0) {
+        // SAFETY: the launcher promises that these rows exist.
+        unsafe { args.prefetch.begin(warpgroup_thread_idx()) };
+    }
     grid_dependency_wait();
-    let (row_tile, vector_tile) = (block_idx().x, block_idx().y);
     // SAFETY: the launcher promises extents, strides and alignment.
-    let (matrix, vectors, c) = unsafe {
+    let (matrix, vectors) = unsafe {
         (
             Tensor::new(matrix, RowMajor::new([args.rows, args.k], args.ld_matrix)),
             Tensor::new(
                 vectors,
                 RowMajor::new([args.vectors, args.k], args.ld_vectors),
-            ),
-            Tensor::new(
-                c,
-                AnyStrides::new([args.rows, args.vectors], args.strides_c),
             ),
         )
     };
@@ -166,29 +245,20 @@ unsafe fn gemv<S: Shape, T: ElementC<Acc = f32>>(
     let mut sums = Fragment::<f32, S::Sums>::filled(0.0);
     for k_tile in 0..k_tiles {
         let of_matrix = matrix
-            .local_tile::<S::Matrix>((row_tile, k_tile))
+            .local_tile::<S::Matrix>((block_idx().x, k_tile))
             .partition::<S::OfMatrix>(thread)
             .load(T::default());
         let of_vectors = vectors
-            .local_tile::<S::Vectors>((vector_tile, k_tile))
+            .local_tile::<S::Vectors>((block_idx().y, k_tile))
             .partition::<S::OfVectors>(thread)
             .load(T::default());
         multiply_add::<S, T>(&mut sums, &of_matrix, &of_vectors);
     }
-
-    if let Some((thread, sum)) = add_up::<S>(thread, &sums, of_warps) {
-        let to = c
-            .local_tile::<S::Sums>((row_tile, vector_tile))
-            .partition_partial::<S::OfSums>(thread);
-        to.store_with(|v| T::narrow(epilogue.apply(sum, None, to.bound().coordinate(v))));
-    }
+    sums
 }
 
 /// The elements of a thread's part of a tile.
 type Elements<T, P> = Fragment<T, <P as ThreadValue>::Val>;
-
-/// The threads that have a sum of the block each.
-type SumThreads<S> = ThreadsOf<<S as Shape>::OfElement>;
 
 /// Adds the products of a thread's elements to its sums.
 #[inline(always)]
@@ -209,14 +279,20 @@ fn multiply_add<S: Shape, T: ElementC<Acc = f32>>(
     });
 }
 
-/// Adds the sums of all threads of the block, in an order that does not depend on the run. The thread with a sum's
-/// index gets it.
+/// A thread that has sums of all warps, and these.
+type OfWarps<P> = (
+    ThreadIdx<ThreadsOf<P>>,
+    Fragment<f32, <P as ThreadValue>::Val>,
+);
+
+/// Adds the sums of all threads of a warp, in an order that does not depend on the run. The first threads of the block get
+/// those of all warps that `P` gives them.
 #[inline(always)]
-fn add_up<S: Shape>(
+fn add_up<S: Shape, P: ThreadValue>(
     thread: ThreadIdx<impl ThreadGroup>,
     sums: &Fragment<f32, S::Sums>,
     of_warps: WarpSums,
-) -> Option<(ThreadIdx<SumThreads<S>>, f32)> {
+) -> Option<OfWarps<P>> {
     const {
         assert!(
             S::Sums::SIZE <= MOST_ROWS * MOST_VECTORS,
@@ -235,20 +311,27 @@ fn add_up<S: Shape>(
             .store_with(|v| of_block.get(v));
     }
     sync_threads();
-    thread.among_first::<SumThreads<S>>().map(|thread| {
-        let of_element = of_warps
+    thread.among_first::<ThreadsOf<P>>().map(|thread| {
+        let mine = of_warps
             .local_tile::<S::OfWarps>((0u32, 0u32))
-            .partition::<S::OfElement>(thread)
+            .partition::<P>(thread)
             .load(0.0);
-        let mut total = 0.0;
-        each::<<S::OfElement as ThreadValue>::Val>(|warp| total += of_element.get(warp));
-        (thread, total)
+        (thread, mine)
     })
 }
 
-/// Kernels, with the blocks that must fit on a multiprocessor. They limit registers so that no GPU's ptxas spills any.
+/// The sum over all warps, of which the first one's is value `first`.
+#[inline(always)]
+fn total<L: FragmentLayout>(of_warps: &Fragment<f32, L>, first: usize) -> f32 {
+    let mut total = 0.0;
+    each::<L!(8:1)>(|warp| total += of_warps.get(first + warp));
+    total
+}
+
+/// Kernels of a function, with the blocks that must fit on a multiprocessor. They limit registers so that no GPU's ptxas
+/// spills any.
 macro_rules! kernels {
-    ($($name:ident = $shape:ty, $element:ty, $blocks:literal blocks, $what:literal;)+) => {
+    ($function:ident; $($name:ident = $shape:ty, $element:ty, $blocks:literal blocks, $what:literal;)+) => {
         instantiate! {$(
             #[doc = concat!($what, ".")]
             #[kernel(threads = THREADS, min_blocks = $blocks)]
@@ -259,11 +342,11 @@ macro_rules! kernels {
                 args: GemvArgs,
                 epilogue: FusedWithErf<$element>,
                 #[shared] of_warps: WarpSums,
-            ) = gemv::<$shape, $element>(thread_idx(), ..);
+            ) = $function::<$shape, $element>(thread_idx(), ..);
         )+}
     };
 }
-kernels! {
+kernels! { gemv;
     gemv_bf16_8x1_16b = Eights1, half::bf16, 4 blocks, "One vector of bf16, in accesses of 16 bytes";
     gemv_bf16_2x1_16b = TwoOfEights1, half::bf16, 2 blocks, "One vector of bf16 and few rows, in accesses of 16 bytes";
     gemv_bf16_8x1_any = Ones1, half::bf16, 3 blocks, "One vector of bf16";
@@ -275,4 +358,8 @@ kernels! {
     gemv_f32_8x1_16b = Fours1, f32, 3 blocks, "One vector of f32, in accesses of 16 bytes";
     gemv_f32_8x1_any = Ones1, f32, 3 blocks, "One vector of f32";
     gemv_f32_8x4_any = Ones4, f32, 3 blocks, "Four vectors of f32";
+}
+kernels! { gemv_swiglu;
+    gemv_bf16_8x1_swiglu = Eights1, half::bf16, 4 blocks, "One vector of bf16, gated";
+    gemv_f16_8x1_swiglu = Eights1, half::f16, 4 blocks, "One vector of f16, gated";
 }

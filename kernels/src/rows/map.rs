@@ -1,6 +1,9 @@
 //! map: functions of single elements, of one, two or three tensors at the same place.
 
-use cutlet_device::{DeviceData, Global, GlobalMut, ThreadIdx, Threads, block_idx};
+use cutlet_device::{
+    DeviceData, Global, GlobalMut, ThreadIdx, Threads, block_idx, grid_dependency_wait,
+    launch_dependents,
+};
 use cutlet_layout_core::{Engine, Fragment, FragmentLayout, Raster, Tensor, tiles};
 
 use super::{Held, Number, RowStrides, Rows, Shape, Space, THREADS, narrowed};
@@ -88,6 +91,8 @@ macro_rules! map {
             function: F,
             args: MapArgs,
         ) {
+            grid_dependency_wait();
+            launch_dependents();
             let space = args.space;
             let tile = tile::<S>(&space);
             // SAFETY: the launcher promises the extents.

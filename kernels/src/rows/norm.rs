@@ -1,13 +1,15 @@
 //! norm: RMSNorm and LayerNorm of rows, with a residual that is added before.
 
 use cutlet_device::{
-    DeviceData, Float, Global, GlobalMut, ThreadIdx, Threads, block_idx, fma, rsqrt_approx,
+    DeviceData, Float, Global, GlobalMut, ThreadIdx, Threads, block_idx, fma, grid_dependency_wait,
+    launch_dependents, rsqrt_approx,
 };
 use cutlet_layout_core::{Bound, Tensor, ThreadValue, each};
 use half::{bf16, f16};
 
 use super::{
-    Held, Number, RowStrides, Rows, Shape, Space, THREADS, Team, held, narrowed, of_access,
+    Held, Number, RowStrides, Rows, Shape, Space, THREADS, Team, fetch_ahead, held, narrowed,
+    of_access,
 };
 
 /// The operands that a normalisation has. Those that it has not may have any address.
@@ -147,6 +149,8 @@ unsafe fn norm<S: Shape, T: Float + Number, R: Team<f32>>(
     args: NormArgs,
     mut team: R,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     let NormArgs { space, parts, .. } = args;
     // SAFETY: the launcher promises the extents. Weights and biases are the same for all rows.
     let part = unsafe {
@@ -160,6 +164,12 @@ unsafe fn norm<S: Shape, T: Float + Number, R: Team<f32>>(
             parts,
         }
     };
+    fetch_ahead::<S, _>(&part.x, space.ahead, thread);
+    if parts.residual != 0 {
+        // SAFETY: as above.
+        let residual = unsafe { Tensor::new(residual.as_global(), space.rows(args.residual)) };
+        fetch_ahead::<S, _>(&residual, space.ahead, thread);
+    }
     let tiles = part.x.tiles::<S::Tile>()[1];
     let columns = space.columns as f32;
 

@@ -91,6 +91,11 @@ impl Number for F8E4M3 {
             false => F8E4M3::from_bits((sign | (rounded * BIAS).to_bits() >> 20) as u8),
         }
     }
+
+    #[inline(always)]
+    fn narrow_pair(values: [f32; 2]) -> [Self; 2] {
+        F8E4M3::pair_from_f32(values).unwrap_or_else(|| values.map(Self::narrow))
+    }
 }
 
 #[cfg(test)]

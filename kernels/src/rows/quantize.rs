@@ -3,8 +3,8 @@
 
 use cutlet_device::fp8::F8E4M3;
 use cutlet_device::{
-    DeviceData, Float, Global, GlobalMut, LogicalWarp, ThreadIdx, Threads, block_idx, instantiate,
-    thread_idx,
+    DeviceData, Float, Global, GlobalMut, LogicalWarp, ThreadIdx, Threads, block_idx,
+    grid_dependency_wait, instantiate, launch_dependents, thread_idx,
 };
 use cutlet_layout_core::{
     Bound, Fragment, FragmentLayout, L, Raster, StaticLayout, Tensor, ThreadValue, Tv, Whole,
@@ -12,7 +12,7 @@ use cutlet_layout_core::{
 };
 use half::{bf16, f16};
 
-use super::{Held, Number, RowStrides, Rows, Shape, Space, THREADS, Team, held};
+use super::{Held, RowStrides, Rows, Shape, Space, THREADS, Team, held, narrowed};
 use crate::gemm::epilogue::silu;
 pub use crate::quantization::BLOCK;
 use crate::quantization::scale_of;
@@ -115,6 +115,8 @@ unsafe fn blocks<S: BlockShape, T: Float + Default>(
     scales: GlobalMut<f32>,
     args: QuantizeArgs,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     let space = args.space;
     // SAFETY: the launcher promises the extents.
     let (x, y) = unsafe {
@@ -146,6 +148,8 @@ unsafe fn swiglu_blocks<S: GatedShape, T: Float + Default>(
     scales: GlobalMut<f32>,
     args: QuantizeArgs,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     let space = args.space;
     // SAFETY: the launcher promises the extents.
     let (x, y) = unsafe {
@@ -187,7 +191,7 @@ unsafe fn write_block<S: BlockShape>(
     let mine = y.local_tile::<S::Tile>(tile);
     let [_, begin] = mine.origin();
     let mine = mine.partition::<S::Threads>(thread);
-    mine.store_with(|v| F8E4M3::narrow(values.get(v) * inverse));
+    mine.store(&narrowed::<F8E4M3, _>(&values.map(|_, it| it * inverse)));
     let [row, column] = mine.bound().coordinate(0);
     if column == begin && mine.bound().holds(0) {
         let place = space.begin(args.scales, row) + i64::from(tile.1) * args.to_next_scale;
@@ -209,6 +213,8 @@ unsafe fn rows<S: Shape, T: Float + Default, R: Team<f32>>(
     args: QuantizeArgs,
     mut team: R,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     let space = args.space;
     // SAFETY: the launcher promises the extents.
     let (x, y) = unsafe {
@@ -235,7 +241,7 @@ unsafe fn rows<S: Shape, T: Float + Default, R: Team<f32>>(
         };
         y.local_tile::<S::Tile>((block_idx().x, tile))
             .partition::<S::Threads>(thread)
-            .store_with(|v| F8E4M3::narrow(values.get(v) * inverse));
+            .store(&narrowed::<F8E4M3, _>(&values.map(|_, it| it * inverse)));
     }
     let mine = x
         .local_tile::<S::Tile>((block_idx().x, 0u32))

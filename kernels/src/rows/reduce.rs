@@ -1,6 +1,9 @@
 //! reduce: sums and extremes of rows, and where the extremes are.
 
-use cutlet_device::{DeviceData, Float, Global, GlobalMut, ThreadIdx, Threads, block_idx};
+use cutlet_device::{
+    DeviceData, Float, Global, GlobalMut, ThreadIdx, Threads, block_idx, grid_dependency_wait,
+    launch_dependents,
+};
 use cutlet_layout_core::{Bound, Tensor, ThreadValue, each};
 use half::{bf16, f16};
 
@@ -40,8 +43,10 @@ pub struct ReduceArgs {
     pub with_values: u32,
     /// Not 0 if the index of the extreme is written.
     pub with_indices: u32,
-    /// Unused.
-    pub padding: u32,
+    /// If rows hold the extremes of parts of longer rows: elements of a part, else 0.
+    pub part_columns: i32,
+    /// The places of these extremes in their parts.
+    pub parts: Global<i32>,
 }
 
 /// A value and its column, as a number that is larger if the value is, or if the values are equal and the column is
@@ -122,10 +127,12 @@ impl First {
     }
 }
 
-/// Reduces each row to a value, and for extremes to the column of the first of them.
+/// Reduces each row to a value, and for extremes to the column of the first of them, or to its place in the longer row of
+/// which the row has a part's extreme in each column.
 ///
 /// # Safety
-/// The operands must have these extents, and be aligned for the accesses of `S`.
+/// The operands must have these extents, `args.parts` an element for each of `x` if rows are of parts. `x` is aligned for
+/// the accesses of `S`.
 #[inline(always)]
 unsafe fn reduce<S: Shape, T: Float + Default, R: Team<i64>>(
     thread: ThreadIdx<Threads<THREADS>>,
@@ -135,6 +142,8 @@ unsafe fn reduce<S: Shape, T: Float + Default, R: Team<i64>>(
     args: ReduceArgs,
     mut team: R,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     const SUM: u32 = Reduction::Sum as u32;
     const MEAN: u32 = Reduction::Mean as u32;
     const MIN: u32 = Reduction::Min as u32;
@@ -187,7 +196,14 @@ unsafe fn reduce<S: Shape, T: Float + Default, R: Team<i64>>(
                 values.store(space.begin(args.values, row), T::from_f32(value));
             }
             if args.with_indices != 0 {
-                indices.store(space.begin(args.indices, row), column);
+                let place = match args.part_columns {
+                    0 => column,
+                    of_part => {
+                        let part = i64::from(row) * i64::from(space.columns) + i64::from(column);
+                        column * of_part + args.parts.load(part)
+                    }
+                };
+                indices.store(space.begin(args.indices, row), place);
             }
         }
     }

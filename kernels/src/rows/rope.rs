@@ -1,8 +1,8 @@
 //! rope: rotary position embeddings: pairs of a row's elements are rotated by angles of its position.
 
 use cutlet_device::{
-    DeviceData, Float, Global, GlobalMut, ThreadIdx, Threads, block_idx, fma, instantiate,
-    thread_idx,
+    DeviceData, Float, Global, GlobalMut, ThreadIdx, Threads, block_idx, fma, grid_dependency_wait,
+    instantiate, launch_dependents, thread_idx,
 };
 use cutlet_layout_core::{
     Bound, Fragment, L, Raster, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, covers_exactly,
@@ -167,6 +167,8 @@ unsafe fn halves<S: RopeShape, T: Float + Number>(
     y: GlobalMut<T>,
     args: RopeArgs,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     let tables = Tables {
         positions,
         cosines,
@@ -218,6 +220,8 @@ unsafe fn neighbours<S: RopeShape, T: Float + Number>(
     y: GlobalMut<T>,
     args: RopeArgs,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     let tables = Tables {
         positions,
         cosines,

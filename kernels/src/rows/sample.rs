@@ -12,7 +12,7 @@
 use cutlet_device::collective::BlockReduce;
 use cutlet_device::{
     DeviceData, Float, Global, GlobalMut, SharedArray, SharedStorage, Threads, atomic_min,
-    block_idx, instantiate, sync_threads, thread_idx,
+    block_idx, grid_dependency_wait, instantiate, launch_dependents, sync_threads, thread_idx,
 };
 use cutlet_layout_core::{
     Bound, Fragment, L, RowMajor, Tensor, ThreadValue, Tv, covers_exactly, each, tile_extent,
@@ -274,6 +274,8 @@ unsafe fn sample<S: RowShape, T: Float + Default>(
     mut sums: BlockReduce<Sum, Threads<THREADS>>,
     drawn: Drawn,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     let space = args.space;
     // SAFETY: the launcher promises the extents.
     let rows = unsafe { Tensor::new(logits, space.rows(args.logits)) };

@@ -1,12 +1,12 @@
 //! Which threads have a row: a warp or a block.
 
-use cutlet_device::{Float, ThreadIdx, Threads, block_idx};
+use cutlet_device::{Float, Global, ThreadIdx, Threads, block_idx};
 use cutlet_layout_core::{
-    AccessWidth, Engine, Fragment, L, StaticLayout, Tensor, ThreadValue, Tv, covers_exactly,
-    tile_extent,
+    AccessWidth, Bound, Engine, Fragment, L, StaticLayout, Tensor, ThreadValue, Tv, covers_exactly,
+    each, tile_extent,
 };
 
-use super::Rows;
+use super::{Number, Rows};
 
 /// Threads of a block.
 pub const THREADS: u32 = 256;
@@ -55,6 +55,25 @@ shapes! {
 #[inline(always)]
 pub const fn of_access<S: Shape>(v: usize) -> usize {
     v - v % <<S::Threads as ThreadValue>::Width as AccessWidth>::VALUES
+}
+
+/// Has the L2 cache fetch the first tile of the block that is `ahead` further on, which begins about when this one ends.
+/// It costs a row's latency nothing, and the later block finds its row in the cache.
+#[inline(always)]
+pub fn fetch_ahead<S: Shape, T: Number>(
+    operand: &Tensor<Global<T>, Rows>,
+    ahead: u32,
+    thread: ThreadIdx<Threads<THREADS>>,
+) {
+    let later = operand
+        .local_tile::<S::Tile>((block_idx().x.before(ahead), 0u32))
+        .partition::<S::Threads>(thread);
+    each::<<S::Threads as ThreadValue>::Val>(|v| {
+        if v == of_access::<S>(v) && later.bound().holds(v) {
+            // SAFETY: the element exists.
+            unsafe { later.engine_at(v).prefetch(0) };
+        }
+    });
 }
 
 /// A thread's values of a tile, as f32.

@@ -3,12 +3,15 @@
 use core::f32::consts::{LN_2, LOG2_E};
 
 use cutlet_device::{
-    DeviceData, Float, Global, GlobalMut, ThreadIdx, Threads, block_idx, exp2_approx, log2_approx,
+    DeviceData, Float, Global, GlobalMut, ThreadIdx, Threads, block_idx, exp2_approx,
+    grid_dependency_wait, launch_dependents, log2_approx,
 };
 use cutlet_layout_core::{Divide, Divisor, Tensor};
 use half::{bf16, f16};
 
-use super::{Held, Number, RowStrides, Rows, Shape, Space, THREADS, Team, held, narrowed};
+use super::{
+    Held, Number, RowStrides, Rows, Shape, Space, THREADS, Team, fetch_ahead, held, narrowed,
+};
 
 /// Extents and strides of a softmax.
 #[derive(Clone, Copy, Debug, DeviceData)]
@@ -160,6 +163,8 @@ unsafe fn softmax<S: Shape, T: Float + Number, R: Team<Sum>>(
     args: SoftmaxArgs,
     mut team: R,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     let space = args.space;
     // SAFETY: the launcher promises the extents.
     let part = unsafe {
@@ -171,6 +176,7 @@ unsafe fn softmax<S: Shape, T: Float + Number, R: Team<Sum>>(
             args,
         }
     };
+    fetch_ahead::<S, _>(&part.x, space.ahead, thread);
     let tiles = part.x.tiles::<S::Tile>()[1];
     let mut sum = [f32::MIN, 0.0];
     // Of the first tile: exponentials, which are not computed again, or the logits of which the logarithm is asked for.

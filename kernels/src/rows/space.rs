@@ -22,8 +22,9 @@ pub struct Space {
     pub columns: i32,
     /// Elements of the last row, which may have fewer.
     pub last_columns: i32,
-    /// Unused.
-    pub padding: u32,
+    /// Blocks that run at the same time, or 0 if that is not known: a block has the cache fetch the rows of the block
+    /// that is so much further on.
+    pub ahead: u32,
 }
 
 /// Strides of an operand's rows: those of the outermost, the middle and the innermost mode.

@@ -1,6 +1,6 @@
 //! The launch: checks, the blocks that run, and the arguments that they get.
 
-use cutlet_host::{Device, Stream};
+use cutlet_host::{Device, LaunchConfig, Stream};
 use cutlet_kernels::PTX;
 use cutlet_kernels::attention::decode::args::{CacheArgs, DecodeArgs, KEYS, ROWS, WorkArgs};
 use cutlet_kernels::attention::decode::combine::ROWS_OF_BLOCK;
@@ -88,7 +88,13 @@ impl<T: AttentionElement> Tensors<'_, T> {
             );
             // SAFETY: extents and strides are those of the tensors, which were checked against their memory. Lengths
             // and numbers of pages are checked by the kernel.
-            unsafe { stream.launch(&attend, work.blocks as u32, operands)? };
+            unsafe {
+                stream.launch(
+                    &attend,
+                    LaunchConfig::dependent(work.blocks as u32),
+                    operands,
+                )?
+            };
             return Ok(());
         }
         let partials = stream.scratch::<f32>(rows * instance.features)?;
@@ -109,8 +115,16 @@ impl<T: AttentionElement> Tensors<'_, T> {
                 output,
                 args,
             );
-            stream.launch(&attend, work.blocks as u32, operands)?;
-            stream.launch(&combine, blocks, (self.output.view.reborrow(), args))?;
+            stream.launch(
+                &attend,
+                LaunchConfig::dependent(work.blocks as u32),
+                operands,
+            )?;
+            stream.launch(
+                &combine,
+                LaunchConfig::dependent(blocks),
+                (self.output.view.reborrow(), args),
+            )?;
         }
         Ok(())
     }

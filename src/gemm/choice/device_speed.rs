@@ -62,6 +62,19 @@ impl DeviceSpeed {
         self.microseconds(overlapped(work.computing, memory) + work.overhead)
     }
 
+    /// The time that a pass over so many bytes adds after a product.
+    pub fn time_of_pass(&self, bytes: usize) -> f64 {
+        /// What the launch adds besides the bytes.
+        const CLOCKS: f64 = 4000.0;
+        const OF_MEMORY_RATE: f64 = 0.8;
+        self.time_of(Work {
+            bytes: bytes as f64,
+            of_memory_rate: OF_MEMORY_RATE,
+            overhead: CLOCKS,
+            ..Work::default()
+        })
+    }
+
     /// The time of so many clocks.
     pub fn microseconds(&self, clocks: f64) -> f64 {
         clocks / self.clock * 1e6

@@ -1,13 +1,15 @@
 //! GEMV: products whose C has few rows or few columns, and whose A and B are both K-major. Rows may begin anywhere.
 
+use cutlet_device::collective::Prefetch;
 use cutlet_device::{Global, GlobalMut, Kernel};
 use cutlet_host::{Device, Function, LaunchConfig, Stream};
 use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::{ElementC, FusedWithErf};
 use cutlet_kernels::gemm::gemv::{
     Eights1, Fours1, GemvArgs, Ones1, Ones4, Shape, TwoOfEights1, gemv_bf16_2x1_16b,
-    gemv_bf16_8x1_16b, gemv_bf16_8x1_any, gemv_bf16_8x4_any, gemv_f16_2x1_16b, gemv_f16_8x1_16b,
-    gemv_f16_8x1_any, gemv_f16_8x4_any, gemv_f32_8x1_16b, gemv_f32_8x1_any, gemv_f32_8x4_any,
+    gemv_bf16_8x1_16b, gemv_bf16_8x1_any, gemv_bf16_8x1_swiglu, gemv_bf16_8x4_any,
+    gemv_f16_2x1_16b, gemv_f16_8x1_16b, gemv_f16_8x1_any, gemv_f16_8x1_swiglu, gemv_f16_8x4_any,
+    gemv_f32_8x1_16b, gemv_f32_8x1_any, gemv_f32_8x4_any,
 };
 use half::{bf16, f16};
 
@@ -16,6 +18,7 @@ use crate::gemm::operand::Operand;
 use crate::gemm::partials::Output;
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, Fused, IndexedOperand, KernelQuery, Launch, LaunchPlan};
+use crate::matrix::pointer;
 use crate::{Error, Order, Result};
 
 /// The arguments of a kernel: matrix, vectors, C, extents and the epilogue.
@@ -43,27 +46,43 @@ pub struct Instance<T: ElementC> {
     clocks: f64,
 }
 
+impl<T: ElementC> Instance<T> {
+    const fn of<S: Shape>(kernel: &'static Kernel<Arguments<T>>, clocks: f64) -> Self {
+        Instance {
+            kernel,
+            rows: S::ROWS,
+            vectors: S::VECTORS,
+            bytes: S::WIDTH * size_of::<T>(),
+            k: S::K,
+            clocks,
+        }
+    }
+}
+
 /// An element type that kernels of the family multiply.
 trait Element: Operand<Factor = f32> + Output<Acc = f32> {
     /// The kernels.
     fn instances() -> &'static [Instance<Self>];
+    /// Those that gate the product.
+    fn gated() -> &'static [Instance<Self>];
 }
 
 macro_rules! instances {
     ($($element:ty {
         $($kernel:ident: $shape:ty, $clocks:literal clocks;)+
+        -> $($gated:ident: $gated_shape:ty, $gated_clocks:literal clocks;)*
     })+) => {$(
         impl Element for $element {
             fn instances() -> &'static [Instance<$element>] {
-                static INSTANCES: &[Instance<$element>] = &[$(Instance {
-                    kernel: &$kernel,
-                    rows: <$shape>::ROWS,
-                    vectors: <$shape>::VECTORS,
-                    bytes: <$shape>::WIDTH * size_of::<$element>(),
-                    k: <$shape>::K,
-                    clocks: $clocks,
-                },)+];
+                static INSTANCES: &[Instance<$element>] =
+                    &[$(Instance::of::<$shape>(&$kernel, $clocks),)+];
                 INSTANCES
+            }
+
+            fn gated() -> &'static [Instance<$element>] {
+                static GATED: &[Instance<$element>] =
+                    &[$(Instance::of::<$gated_shape>(&$gated, $gated_clocks),)*];
+                GATED
             }
         }
     )+};
@@ -74,17 +93,20 @@ instances! {
         gemv_bf16_2x1_16b: TwoOfEights1, 618.0 clocks;
         gemv_bf16_8x1_any: Ones1, 266.0 clocks;
         gemv_bf16_8x4_any: Ones4, 434.0 clocks;
+        -> gemv_bf16_8x1_swiglu: Eights1, 618.0 clocks;
     }
     f16 {
         gemv_f16_8x1_16b: Eights1, 606.0 clocks;
         gemv_f16_2x1_16b: TwoOfEights1, 606.0 clocks;
         gemv_f16_8x1_any: Ones1, 266.0 clocks;
         gemv_f16_8x4_any: Ones4, 442.0 clocks;
+        -> gemv_f16_8x1_swiglu: Eights1, 606.0 clocks;
     }
     f32 {
         gemv_f32_8x1_16b: Fours1, 206.0 clocks;
         gemv_f32_8x1_any: Ones1, 216.0 clocks;
         gemv_f32_8x4_any: Ones4, 368.0 clocks;
+        ->
     }
 }
 
@@ -117,16 +139,24 @@ impl<T: Element> Family<T, T> for ToOwnType {
         false
     }
 
+    fn fuses_gates(&self) -> bool {
+        true
+    }
+
     fn candidates(&self, query: KernelQuery) -> Vec<&'static str> {
         match query {
             KernelQuery {
                 orders: [Order::RowMajor, Order::ColMajor],
                 of_batches: false,
                 indexed: IndexedOperand::None,
-                fused: Fused::Nothing | Fused::Something(_),
+                fused,
                 ..
             } => {
-                let names = T::instances().iter().map(|it| it.kernel.name());
+                let instances = match fused {
+                    Fused::Nothing | Fused::Something(_) => T::instances(),
+                    Fused::Swiglu => T::gated(),
+                };
+                let names = instances.iter().map(|it| it.kernel.name());
                 names.collect()
             }
             _ => Vec::new(),
@@ -177,6 +207,12 @@ fn choose<T: Element>(
     }
     let transposed = m < n;
     let (rows, vectors) = if transposed { (n, m) } else { (m, n) };
+    // Gates and ups are rows of the matrix.
+    let instances = match problem.epilogue.gate {
+        None => T::instances(),
+        Some(_) if transposed => T::gated(),
+        Some(_) => &[],
+    };
     let speed = DeviceSpeed::of(device);
     let takes = |it: &&Instance<T>| takes_vectors(&speed, it, [rows, vectors]);
     let fits = |it: &&Instance<T>| {
@@ -186,14 +222,11 @@ fn choose<T: Element>(
             && (k * size_of::<T>()).is_multiple_of(it.bytes)
             && kernel.map_or_else(|| takes(it), |name| it.kernel.name() == name)
     };
-    let candidates = T::instances()
-        .iter()
-        .filter(fits)
-        .map(|instance| Candidate {
-            instance,
-            transposed,
-            microseconds: speed.time_of(work(&speed, instance, [rows, vectors, k])),
-        });
+    let candidates = instances.iter().filter(fits).map(|instance| Candidate {
+        instance,
+        transposed,
+        microseconds: speed.time_of(work(&speed, instance, [rows, vectors, k])),
+    });
     candidates.min_by(|one, other| one.microseconds.total_cmp(&other.microseconds))
 }
 
@@ -254,11 +287,15 @@ struct GemvLaunch<T: ElementC> {
 
 impl<T: Element> Launch<T, T> for GemvLaunch<T> {
     fn launch(&self, stream: &Stream, problem: Problem<'_, T>) -> Result<()> {
-        let mut problem = match self.transposed {
-            true => problem.transposed(),
-            false => problem,
+        let (m, n, k) = problem.extents();
+        let (mut problem, rows, vectors) = match self.transposed {
+            true => (problem.transposed(), n, m),
+            false => (problem, m, n),
         };
-        let (rows, vectors, k) = problem.extents();
+        let tiles = (
+            rows.div_ceil(self.rows) as u32,
+            vectors.div_ceil(self.vectors) as u32,
+        );
         let args = GemvArgs {
             ld_matrix: problem.a.ld() as i64,
             ld_vectors: problem.b.ld() as i64,
@@ -267,16 +304,15 @@ impl<T: Element> Launch<T, T> for GemvLaunch<T> {
             vectors: vectors as i32,
             k: k as i32,
             padding: 0,
+            prefetch: Prefetch::new(
+                pointer(problem.a.view),
+                (problem.a.ld() * size_of::<T>()) as i64,
+                [rows, k * size_of::<T>()],
+                tiles.0,
+            ),
         };
         let epilogue = problem.fused_with_erf();
-        let tiles = (
-            rows.div_ceil(self.rows) as u32,
-            vectors.div_ceil(self.vectors) as u32,
-        );
-        let config = LaunchConfig {
-            overlap_previous: true,
-            ..LaunchConfig::from(tiles)
-        };
+        let config = LaunchConfig::dependent(tiles);
         // SAFETY: the matrices and the epilogue's operands were checked against their memory. C overlaps neither A nor
         // B, and is borrowed mutably. `choose` checked the alignment, and a plan runs on that shape alone.
         unsafe {

@@ -1,6 +1,9 @@
 //! The kernel that makes the output of the partial outputs of splits. A warp has a row.
 
-use cutlet_device::{DeviceData, Float, GlobalMut, block_idx, lane_idx, warp_idx_sync};
+use cutlet_device::{
+    DeviceData, Float, GlobalMut, block_idx, grid_dependency_wait, lane_idx, launch_dependents,
+    warp_idx_sync,
+};
 use cutlet_layout_core::{
     CopyPartition, Divide, Fragment, L, M, RowMajor, StaticLayout, Tensor, ThreadValue, TiledCopy,
     Width, each, tile_origin,
@@ -29,6 +32,8 @@ pub unsafe fn combine<T: Float + DeviceData, const D: usize, const BLOCKS: usize
     output: GlobalMut<T>,
     args: DecodeArgs,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     let [first, _] = tile_origin::<L!((4, 1):(1@0, 1@1))>((block_idx().x, 0u32));
     let [in_block, _] = tile_origin::<L!((1, 1):(1@0, 1@1))>((warp_idx_sync(), 0u32));
     let (of_head, row) = args.work.rows.div_rem((first + in_block) as u32);

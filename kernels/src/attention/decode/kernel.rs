@@ -1,6 +1,9 @@
 //! The kernel: what a block does, and what becomes of its warps' outputs.
 
-use cutlet_device::{Global, GlobalMut, block_idx, grid_dim, lane_idx, sync_threads};
+use cutlet_device::{
+    Global, GlobalMut, block_idx, grid_dependency_wait, grid_dim, lane_idx, launch_dependents,
+    sync_threads,
+};
 use cutlet_layout_core::{
     CopyPartition, Engine, L, RowMajor, Tensor, ThreadValue, TiledCopy, Tv, Width, tile_origin,
 };
@@ -43,6 +46,8 @@ pub unsafe fn decode<T: Element, W: Warps, const D: usize, const BLOCKS: usize>(
     args: DecodeArgs,
     storage: Storage<T, W, D>,
 ) {
+    grid_dependency_wait();
+    launch_dependents();
     let work = args.work.of_block(block_idx().x);
     // SAFETY: the launcher promises the tensors. Barriers order the accesses to shared memory.
     unsafe {

@@ -23,7 +23,7 @@ use crate::gemm::epilogue::Epilogue;
 use crate::gemm::scheduler::TileScheduler;
 use crate::gemm::store::Store;
 use crate::quantization::{BLOCK, scale_of};
-use crate::rows::Number;
+use crate::rows::narrowed;
 
 /// A C of e4m3 and its scales, of a product that is multiplied by `alpha`.
 #[derive(Clone, Copy, Debug, DeviceData)]
@@ -153,7 +153,8 @@ impl<C: Config<Scaling: Scaling<Acc = f32>>, S: TileScheduler> Store for Quantiz
             let mine = tile
                 .local_tile::<C::AtomC>((m_atom::<C>(self.consumer, nth), 0u32))
                 .partition::<Pairs<C>>(self.thread);
-            mine.store_with(|v| F8E4M3::narrow(accumulators.get(v) * inverse[Self::row_of(v)]));
+            let scaled = accumulators.map(|v, it| it * inverse[Self::row_of(v)]);
+            mine.store(&narrowed::<F8E4M3, _>(&scaled));
             let [_, begin] = tile.origin();
             let store_scale = |v: usize, scale: f32| {
                 let [row, column] = mine.bound().coordinate(v);

@@ -333,8 +333,7 @@ impl<Epi: Epilogue> BlockScaled<Epi> {
         let args = self.args(matrices, target);
         let config = LaunchConfig {
             cluster: traits.blocks_of_cluster(),
-            overlap_previous: true,
-            ..LaunchConfig::from(self.candidate.blocks)
+            ..LaunchConfig::dependent(self.candidate.blocks)
         };
         // An unused map may be any map.
         let map_c = target.map.unwrap_or(map_a);

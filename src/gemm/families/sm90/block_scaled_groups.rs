@@ -111,8 +111,7 @@ impl Launch<F8E4M3, bf16> for GroupedLaunch {
         };
         let config = LaunchConfig {
             cluster: traits.blocks_of_cluster(),
-            overlap_previous: true,
-            ..LaunchConfig::from(self.candidate.blocks)
+            ..LaunchConfig::dependent(self.candidate.blocks)
         };
         let all = (
             map_a, map_b, map_c, map_scales, scales_b, c, nowhere, args, scale,

@@ -74,8 +74,7 @@ impl<T: Types, Epi: Epilogue> Loaded<T, Epi> {
         args.output.arrivals = arrivals;
         let config = LaunchConfig {
             cluster: self.traits.blocks_of_cluster(),
-            overlap_previous: true,
-            ..LaunchConfig::from(parameters.blocks)
+            ..LaunchConfig::dependent(parameters.blocks)
         };
         let (c, partials) = (pointer_mut(parameters.output), pointer_mut(partials));
         let all = (map_a, map_b, map_c, c, partials, args, parameters.epilogue);

@@ -19,6 +19,10 @@ use crate::gemm::scales::ScalesKind;
 use crate::matrix::pointer_mut;
 use crate::{Error, Result};
 
+/// Rows of C for which two kernels may be faster than one: kernels that quantise C have tiles of 64 rows and more, and
+/// others have splits of k.
+const FEW_ROWS: usize = 64;
+
 /// Kernels for a C of e4m3.
 #[derive(Debug)]
 pub struct QuantizedE4m3;
@@ -50,11 +54,16 @@ impl Family<F8E4M3, F8E4M3> for QuantizedE4m3 {
         kernel: Option<&str>,
     ) -> Result<Option<LaunchPlan<F8E4M3, F8E4M3>>> {
         check(problem)?;
-        if let Some(plan) = by_one_kernel(stream, problem, Named::of(kernel))? {
-            return Ok(Some(plan));
+        let one = by_one_kernel(stream, problem, Named::of(kernel))?;
+        let (m, ..) = problem.extents();
+        if one.is_some() && (kernel.is_some() || m > FEW_ROWS) {
+            return Ok(one);
         }
         let choice = kernel.map_or(Choice::Estimated, Choice::Named);
-        by_two_kernels(stream, problem, choice).map(Some)
+        let two = by_two_kernels(stream, problem, choice)?;
+        Ok(one
+            .filter(|one| one.microseconds <= two.microseconds)
+            .or(Some(two)))
     }
 }
 

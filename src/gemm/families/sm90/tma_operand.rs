@@ -225,10 +225,7 @@ fn copy(stream: &Stream, copies: [Repack; 2]) -> Result<()> {
         return Ok(());
     }
     let function = stream.device().load(&cutlet_kernels::PTX, &repack_16)?;
-    let config = LaunchConfig {
-        overlap_previous: true,
-        ..LaunchConfig::from(blocks)
-    };
+    let config = LaunchConfig::dependent(blocks);
     let [first, second] = copies;
     // SAFETY: the operands were checked against their memory, and the copies have room for all rows, whose bytes are
     // multiples of 16. All of it lives until the stream has got past the launch.
