@@ -202,6 +202,36 @@ fn long_rows_are_searched_in_parts() {
     }
 }
 
+/// Rows with gaps, and one row several times, are searched in parts, too. Those of several modes are not.
+#[test]
+fn long_rows_may_lie_anywhere() {
+    let (stream, columns) = (Device::auto().stream().unwrap(), 65_536);
+    let mut x = vec![0.0f32; 4 * (columns + 8)];
+    for (row, at) in [7, 65_000, 40_000, 1].into_iter().enumerate() {
+        x[row * (columns + 8) + at] = 1.0;
+    }
+    let x = stream.upload(&x).unwrap();
+    let apart = columns + 8;
+    for (layout, expected) in [
+        (
+            layout!((4, dyn columns):(dyn apart, 1)),
+            [7, 65_000, 40_000, 1],
+        ),
+        (layout!((4, dyn columns):(0, 1)), [7; 4]),
+    ] {
+        let mut places = stream.upload(&[-1; 4]).unwrap();
+        let x = Tensor::new(&x, layout).unwrap();
+        argmax(&stream, x, TensorMut::new(&mut places, [4]).unwrap()).unwrap();
+        assert_eq!(stream.download(&places).unwrap(), expected);
+    }
+    let twice = 2 * apart;
+    let nested = layout!(((2, 2), dyn columns):((dyn apart, dyn twice), 1));
+    let mut places = stream.upload(&[-1; 4]).unwrap();
+    let to = TensorMut::new(&mut places, layout!(((2, 2), 1):((1, 2), 0))).unwrap();
+    argmax(&stream, Tensor::new(&x, nested).unwrap(), to).unwrap();
+    assert_eq!(stream.download(&places).unwrap(), [7, 65_000, 40_000, 1]);
+}
+
 #[test]
 fn wrong_results_are_refused() {
     let stream = Device::auto().stream().unwrap();

@@ -98,7 +98,7 @@ impl Fp8Linear {
             ));
         }
         Ok(Fp8Linear {
-            weight: readable(NAME, "the weight", &weight, |it| Matrices::of(it).is_some())?,
+            weight: weight.contiguous()?,
             scales: scales.contiguous()?,
             bias: bias.map(|it| it.contiguous()).transpose()?,
             scaled,

@@ -29,8 +29,8 @@ pub struct LaunchConfig {
     /// their own, whatever this says.
     pub cluster: u32,
     /// Programmatic dependent launch: the kernel may begin while the previous kernel in the stream
-    /// ends. It must wait (`griddepcontrol.wait`) before it reads that kernel's results. Below compute
-    /// capability 9.0 the launch is an ordinary one.
+    /// ends. It must [wait](cutlet_device::grid_dependency_wait) before it reads what earlier kernels
+    /// write, or writes what they read. Below compute capability 9.0 the launch is an ordinary one.
     pub overlap_previous: bool,
     /// Cooperative launch: no block runs before there is room for all of them, so that blocks may
     /// [wait](cutlet_device::wait_until) for each other, whatever else runs on the device. The grid has at most
@@ -50,7 +50,7 @@ impl<G: Into<Grid>> From<G> for LaunchConfig {
 }
 
 impl LaunchConfig {
-    /// A dependent launch: [`overlap_previous`](Self::overlap_previous).
+    /// A dependent launch of a kernel that waits: [`overlap_previous`](Self::overlap_previous).
     ///
     /// ```
     /// use cutlet_host::LaunchConfig;

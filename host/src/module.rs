@@ -85,34 +85,29 @@ impl ModuleCache {
             request.gpu.capability,
             request.device,
         )?;
-        // PTX for an older target, whose kernels wait for earlier ones, can do so on this device.
-        let waits = (request.gpu.capability >= (9, 0)).then(|| for_sm_90(&text));
-        let newer: Option<String> = waits.flatten().map(Iterator::collect);
+        // Kernels of PTX for an older target wait for earlier ones on this device, if the text says how.
+        let is_newer = request.gpu.capability >= (9, 0) && for_sm_90(&text).is_some();
         request.gpu.make_current()?;
         let _relaxed = RelaxedCaptureMode::enter()?;
         let entry = Entry {
             function: look_up(
-                self.compiled(
-                    family,
-                    module,
-                    newer.as_deref().unwrap_or(&text),
-                    request.kernel,
-                )?,
+                self.compiled(family, module, (&text, is_newer), request.kernel)?,
                 request.kernel,
             )?,
-            can_begin_early: module.can_begin_early() || newer.is_some(),
+            can_begin_early: module.can_begin_early() || is_newer,
         };
         prepare(entry, request)?;
         write(&self.functions).insert(key, entry);
         Ok(entry)
     }
 
-    /// The module compiled for the current context.
+    /// The module compiled for the current context, with the instructions of sm_90 if it is for a newer device than its
+    /// target says.
     fn compiled(
         &self,
         family: &PtxFamily,
         module: &PtxModule,
-        text: &str,
+        (text, is_newer): (&str, bool),
         kernel: &'static str,
     ) -> Result<Module> {
         let bytes = module.ptx.bytes();
@@ -121,6 +116,9 @@ impl ModuleCache {
         if let Some(compiled) = modules.get(&bytes) {
             return Ok(*compiled);
         }
+        let newer = is_newer.then(|| for_sm_90(text)).flatten();
+        let newer: Option<String> = newer.map(Iterator::collect);
+        let text = newer.as_deref().unwrap_or(text);
         let compiled = compile(family, module, text, kernel)?;
         modules.insert(bytes, compiled);
         Ok(compiled)

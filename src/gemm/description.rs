@@ -337,8 +337,9 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
     /// column `2c + 1` is its up. B has twice as many columns as C.
     ///
     /// On Hopper's tensor cores, one kernel does it if A is row-major, and if rows of A and rows or columns of B begin
-    /// at multiples of 16 bytes. The arithmetic is in f32, and C is rounded once. Otherwise, and for few rows if that is
-    /// faster, the product goes to scratch memory in C's type, and [`swiglu`](fn@crate::swiglu) follows. With
+    /// at multiples of 16 bytes. For few rows of bf16 and f16 with a column-major B, a kernel for all GPUs does it. The
+    /// arithmetic is in f32, and C is rounded once. Otherwise, and for up to 64 rows if that is faster, the product goes
+    /// to scratch memory in C's type, which rounds gates and ups, and [`swiglu`](fn@crate::swiglu) follows. With
     /// [`group_ends`](Self::group_ends), rows of C that are in no group hold anything afterwards.
     ///
     /// [`run`](Self::run) fails if C is column-major, or if there is a beta, a bias, a residual, an activation or a

@@ -38,13 +38,14 @@ pub fn plan<T: Operand, D: DeviceData>(
         other => other,
     })?;
     let microseconds = plan.microseconds + gating_time(stream, problem);
-    let mut gated = LaunchPlan::of_several(GatedByTwoKernels(plan));
-    gated.microseconds = microseconds;
-    Ok(gated)
+    Ok(LaunchPlan::of_several_in(
+        microseconds,
+        GatedByTwoKernels(plan),
+    ))
 }
 
-/// The faster one of a plan that fuses the gate and of two kernels. Kernels that fuse it have tiles of 128 rows, and other
-/// kernels multiply few rows faster.
+/// The faster one of a plan that fuses the gate and of two kernels. Hopper's kernels that fuse it have tiles of 128 rows,
+/// and others multiply few rows faster.
 pub fn faster<T: Operand, D: DeviceData>(
     fused: LaunchPlan<T, D>,
     families: &'static [&'static dyn Family<T, D>],
@@ -52,17 +53,13 @@ pub fn faster<T: Operand, D: DeviceData>(
     stream: &Stream,
     problem: &Problem<'_, T, D>,
     choice: Choice<'_>,
-) -> Result<LaunchPlan<T, D>> {
+) -> LaunchPlan<T, D> {
     let (m, ..) = problem.extents();
     let is_plain = problem.rows.are_own() && problem.groups.are_one();
-    if !is_plain || m > MOST_ROWS {
-        return Ok(fused);
-    }
-    let two = plan(families, types, stream, problem, choice)?;
-    Ok(match two.microseconds < fused.microseconds {
-        true => two,
+    match is_plain && m <= MOST_ROWS {
+        true => fused.or_faster(plan(families, types, stream, problem, choice)),
         false => fused,
-    })
+    }
 }
 
 /// The estimated time of the gate after a product.

@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// |---|---|---|
 /// | [`Exact`](Self::Exact) | all 24 | that of f32 sums |
 /// | [`Tf32`](Self::Tf32) | 11 | about 3·10⁻⁴ of C's entries, for any k |
-/// | [`Tf32x3`](Self::Tf32x3) | about 22, and all 24 for k below 128 | at most that of f32 sums |
+/// | [`Tf32x3`](Self::Tf32x3) | about 22, and all 24 for k below 128 | about that of f32 sums |
 ///
 /// | precision of 8-bit floats | bits of sums that count |
 /// |---|---|

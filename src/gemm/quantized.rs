@@ -85,9 +85,7 @@ pub fn by_two_kernels(
     let (m, n, _) = problem.extents();
     let pass = DeviceSpeed::of(stream.device()).time_of_pass(m * n * (size_of::<f32>() + 1));
     let microseconds = plan.microseconds + pass;
-    let mut two = LaunchPlan::of_several(ByTwoKernels(plan));
-    two.microseconds = microseconds;
-    Ok(two)
+    Ok(LaunchPlan::of_several_in(microseconds, ByTwoKernels(plan)))
 }
 
 /// The product in f32, before it is quantised.

@@ -196,10 +196,23 @@ impl<T: Operand, D: DeviceData> LaunchPlan<T, D> {
 
     /// Launches of several kernels, which are taken where no kernel does all.
     pub fn of_several(launches: impl Launch<T, D> + 'static) -> Self {
+        Self::of_several_in(f64::INFINITY, launches)
+    }
+
+    /// Launches of several kernels that are estimated to take this time.
+    pub fn of_several_in(microseconds: f64, launches: impl Launch<T, D> + 'static) -> Self {
         LaunchPlan {
             kernel: None,
-            microseconds: f64::INFINITY,
+            microseconds,
             launches: Box::new(launches),
+        }
+    }
+
+    /// This plan, or another one that is estimated to be faster. An alternative that can't be planned is none.
+    pub fn or_faster(self, other: Result<Self>) -> Self {
+        match other {
+            Ok(other) if other.microseconds < self.microseconds => other,
+            _ => self,
         }
     }
 
@@ -243,9 +256,9 @@ pub fn plan<T: Operand, D: DeviceData>(
     let general = families.iter().filter(|family| family.is_general());
     let all_refuse = found.refusals.len() == general.count();
     match (found.fastest, found.refusals.pop()) {
-        (Some(plan), _) if problem.epilogue.gate.is_some() && kernel.is_none() => {
-            gated::faster(plan, families, types, stream, problem, choice)
-        }
+        (Some(plan), _) if problem.epilogue.gate.is_some() && kernel.is_none() => Ok(
+            gated::faster(plan, families, types, stream, problem, choice),
+        ),
         (Some(plan), _) => Ok(plan),
         (None, Some(refusal)) if all_refuse => Err(refusal),
         (None, _) if problem.outer_k.count > 1 => Err(Error::Arithmetic {

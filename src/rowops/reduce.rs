@@ -14,6 +14,7 @@ use super::operand::{check_read, layout_of_rows, optional_mut, read, rows_of, wr
 use super::reduce_modes::ColumnsKernel;
 use super::space::{HasRows, RowSet};
 use super::{ForRows, WIDEST, refuse};
+use crate::into_tensor::one_stride;
 use crate::matrix::{in_stream, pointer};
 use crate::{IntoTensor, IntoTensorMut, Result, Tensor, TensorMut};
 
@@ -188,7 +189,9 @@ const MOST_PARTS: usize = 64;
 /// The number of equal parts into which blocks divide each row of a matrix, if rows are long, and too few for a block on
 /// each multiprocessor.
 fn parts_of<T: ReducedElement>(stream: &Stream, x: &Tensor<'_, T>) -> Option<usize> {
-    if x.layout.rank() != 2 {
+    // Rows of one mode, whose elements are contiguous.
+    let is_matrix = x.layout.rank() == 2 && x.layout.mode(0).num_leaves() == 1;
+    if !is_matrix || one_stride(&x.layout, 1).is_none_or(|(_, stride)| stride != 1) {
         return None;
     }
     let [rows, columns] = [0, 1].map(|mode| x.layout.mode(mode).size() as usize);

@@ -137,8 +137,11 @@ impl RowSet {
 
     /// The rows for kernels that have the cache fetch rows ahead.
     pub fn space_ahead(&self, device: &Device) -> Space {
+        let ahead = AHEAD * device.multiprocessors();
+        // The coordinates of the rows ahead fit an `i32`, too. A block has up to eight.
+        let fits = self.space.rows as usize + 8 * ahead as usize <= MAX_EXTENT;
         Space {
-            ahead: AHEAD * device.multiprocessors(),
+            ahead: if fits { ahead } else { 0 },
             ..self.space
         }
     }

@@ -28,7 +28,7 @@ use crate::timed::extent;
 #[derive(Args, Debug)]
 pub struct QuantizedArgs {
     /// Shapes, separated by commas. 4096x4096x7168 is a product of m, n and k, and 8192x4096 is SwiGLU of so many rows
-    /// with so many results. By default, two of each.
+    /// with so many results. By default, two of each on a GPU, and one of each on the CPU.
     #[arg(long, value_delimiter = ',')]
     shapes: Vec<Shape>,
     /// Rounds of each time.

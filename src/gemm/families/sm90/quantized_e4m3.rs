@@ -54,16 +54,14 @@ impl Family<F8E4M3, F8E4M3> for QuantizedE4m3 {
         kernel: Option<&str>,
     ) -> Result<Option<LaunchPlan<F8E4M3, F8E4M3>>> {
         check(problem)?;
-        let one = by_one_kernel(stream, problem, Named::of(kernel))?;
         let (m, ..) = problem.extents();
-        if one.is_some() && (kernel.is_some() || m > FEW_ROWS) {
-            return Ok(one);
-        }
         let choice = kernel.map_or(Choice::Estimated, Choice::Named);
-        let two = by_two_kernels(stream, problem, choice)?;
-        Ok(one
-            .filter(|one| one.microseconds <= two.microseconds)
-            .or(Some(two)))
+        let two = || by_two_kernels(stream, problem, choice);
+        match by_one_kernel(stream, problem, Named::of(kernel))? {
+            Some(one) if kernel.is_some() || m > FEW_ROWS => Ok(Some(one)),
+            Some(one) => Ok(Some(one.or_faster(two()))),
+            None => two().map(Some),
+        }
     }
 }
 
