@@ -1,5 +1,6 @@
 //! Float conversions, and the functions that are one instruction each.
 
+use cutlet_device::fp8::F8E4M3;
 use cutlet_device::{
     Float, Float16, GlobalMut, cos_approx, exp_approx, exp2_approx, fma, funnel_shift_right,
     kernel, ln_approx, log2_approx, max_nan, rcp_approx, rsqrt_approx, sin_approx, sqrt_approx,
@@ -48,6 +49,20 @@ pub unsafe fn floats(wide: GlobalMut<f32>, halves: GlobalMut<f16>, brains: Globa
     unsafe {
         conversions(wide, halves);
         conversions(wide.offset(1), brains);
+    }
+}
+
+/// Two numbers of e4m3, where there is an instruction for them.
+///
+/// # Safety
+/// `wide` has two elements, and `narrow` has two.
+#[kernel(threads = 32)]
+pub unsafe fn numbers_of_8_bits(wide: GlobalMut<f32>, narrow: GlobalMut<F8E4M3>) {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        if let Some(pair) = F8E4M3::pair_from_f32(wide.load_vec(0)) {
+            narrow.store_vec(0, pair);
+        }
     }
 }
 
