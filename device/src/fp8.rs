@@ -65,7 +65,7 @@ impl F8E4M3 {
     }
 
     /// The nearest floats to two values, ties to even, by one instruction. What lies beyond 448 becomes ±448, and NaN
-    /// becomes NaN. `None` where there is no such instruction: on GPUs before sm_90, and on the CPU.
+    /// becomes NaN. `None` on GPUs before sm_90, where no instruction is used, and on the CPU.
     #[inline(always)]
     pub fn pair_from_f32(values: [f32; 2]) -> Option<[Self; 2]> {
         imp::e4m3_pair(values).map(|bits| bits.to_le_bytes().map(Self))

@@ -101,7 +101,7 @@ impl PtxFamily {
 
 impl PtxModule {
     /// Whether a kernel of the module can begin while the kernel before it ends, because it can wait for that kernel:
-    /// targets from sm_90 on.
+    /// targets from sm_90 on. The host can make such a module of the PTX for an older target.
     pub fn can_begin_early(&self) -> bool {
         Target::parse(self.target).is_some_and(|target| target.major >= 9)
     }

@@ -3,6 +3,8 @@
 //! The same source is compiled for the GPU (`nvptx64`, into PTX) and for the host. On the host, a kernel is a typed
 //! handle to launch and a body that the CPU backend runs. Kernels do no arithmetic with a thread's or a block's index:
 //! layouts map indices to coordinates.
+//!
+//! Modules whose PTX for sm_80 serves newer GPUs as well are compiled for sm_80 alone.
 #![no_std]
 
 pub mod attention;

@@ -18,7 +18,7 @@
 //! | a random element of each row, by the softmax of its logits | [`sample`] |
 //!
 //! GPUs of all generations run the kernels for the oldest one: a row comes from memory once, so newer instructions would
-//! gain nothing, but for those of dependent launches, which newer GPUs get.
+//! gain nothing, but for those of dependent launches and of e4m3, which newer GPUs get.
 
 #[cfg(any(
     not(target_arch = "nvptx64"),

@@ -181,7 +181,7 @@ fn empty<R>(operation: &'static str) -> Result<R> {
 
 /// Elements of a part of a row, at least: about what a block holds at a time.
 const LEAST_PART: usize = 4000;
-/// The least parts that are faster than a row by a block, which is one launch.
+/// With fewer parts, one launch with a block for each row is faster.
 const LEAST_PARTS: usize = 4;
 /// The most parts of a row: a warp combines them.
 const MOST_PARTS: usize = 64;
@@ -240,7 +240,7 @@ fn arg_of_parts<T: ReducedElement>(
     )
 }
 
-/// The parts of longer rows whose extremes rows hold.
+/// Parts of longer rows, of which each column of `x` is an extreme.
 pub struct Parts<'a> {
     /// Elements of a part.
     columns: usize,

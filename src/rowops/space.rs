@@ -9,8 +9,8 @@ use crate::into_tensor::{of_leaf, one_stride};
 use crate::matrix::divisor;
 use crate::{MAX_EXTENT, Result};
 
-/// Blocks of a multiprocessor between one that has the cache fetch a row and the one that reads it: half as many as run
-/// at the same time. With all of them, the cache loses rows of two operands before they are read.
+/// Blocks of each multiprocessor between one that has the cache fetch a row and the one that reads it. With four, the
+/// cache loses rows of two operands before they are read.
 const AHEAD: u32 = 2;
 /// Modes of rows that a kernel knows.
 const MODES: usize = 3;

@@ -46,7 +46,7 @@ pub struct QuantizedArgs {
     progress: ProgressArgs,
 }
 
-/// The contestant that is one launch.
+/// The contestant that is one call: one launch, or what `Gemm::quantized` chooses for few rows.
 const ONE: usize = 0;
 /// The contestant that is two launches, with a result of bf16 between them.
 const TWO: usize = 1;

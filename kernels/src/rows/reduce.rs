@@ -127,8 +127,9 @@ impl First {
     }
 }
 
-/// Reduces each row to a value, and for extremes to the column of the first of them, or to its place in the longer row of
-/// which the row has a part's extreme in each column.
+/// Reduces each row to a value, and for extremes to the column of the first of them.
+///
+/// Each column of a row may be the extreme of a part of a longer row. Then the index is the extreme's column in that row.
 ///
 /// # Safety
 /// The operands must have these extents, `args.parts` an element for each of `x` if rows are of parts. `x` is aligned for

@@ -57,8 +57,7 @@ pub const fn of_access<S: Shape>(v: usize) -> usize {
     v - v % <<S::Threads as ThreadValue>::Width as AccessWidth>::VALUES
 }
 
-/// Has the L2 cache fetch the first tile of the block that is `ahead` further on, which begins about when this one ends.
-/// It costs a row's latency nothing, and the later block finds its row in the cache.
+/// Has the L2 cache fetch the first tile of the block that is `ahead` further on. That block waits less for its row.
 #[inline(always)]
 pub fn fetch_ahead<S: Shape, T: Number>(
     operand: &Tensor<Global<T>, Rows>,

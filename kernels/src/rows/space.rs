@@ -22,8 +22,7 @@ pub struct Space {
     pub columns: i32,
     /// Elements of the last row, which may have fewer.
     pub last_columns: i32,
-    /// Blocks that run at the same time, or 0 if that is not known: a block has the cache fetch the rows of the block
-    /// that is so much further on.
+    /// How many blocks further on the rows are that a block has the cache fetch; 0 for kernels that fetch none.
     pub ahead: u32,
 }
 

@@ -72,9 +72,10 @@ impl ProblemKey {
         1 << (bytes | Self::WIDEST_ALIGNMENT).trailing_zeros()
     }
 
-    /// The key of a problem of these types of A and B, and of C. None for those that are not tuned: groups of rows, rows
-    /// that indices name, gated products, batches with scales, products of i8 into floats, those whose C is quantised, whose
-    /// batch or k has an outer mode, and with k = 0.
+    /// The key of a problem of these types of A and B, and of C. None for those that are not tuned.
+    ///
+    /// These are groups of rows, rows that indices name, gated products, batches with scales, and products of i8 into
+    /// floats. So are products whose C is quantised, whose batch or k has an outer mode, or whose k is 0.
     pub(crate) fn of<T: Operand, D: DeviceData>(
         problem: &Problem<'_, T, D>,
         [operands, c]: [ElementType; 2],
