@@ -89,7 +89,7 @@ impl BlockCoord {
 
     /// The index of the block that is `count` further on.
     #[inline(always)]
-    pub const fn before(self, count: u32) -> Self {
+    pub const fn advanced_by(self, count: u32) -> Self {
         Self(self.0 + count)
     }
 }

@@ -65,7 +65,7 @@ pub fn fetch_ahead<S: Shape, T: Number>(
     thread: ThreadIdx<Threads<THREADS>>,
 ) {
     let later = operand
-        .local_tile::<S::Tile>((block_idx().x.before(ahead), 0u32))
+        .local_tile::<S::Tile>((block_idx().x.advanced_by(ahead), 0u32))
         .partition::<S::Threads>(thread);
     each::<<S::Threads as ThreadValue>::Val>(|v| {
         if v == of_access::<S>(v) && later.bound().holds(v) {
