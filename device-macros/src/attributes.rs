@@ -27,12 +27,17 @@ pub struct KernelAttributes {
     cpu: Option<Expr>,
 }
 
-/// `["f16 for bf16"]`: each word makes the PTX of another kernel out of this one's.
+/// `["f16 for bf16"]`: each entry makes the PTX of another kernel out of this one's.
 struct Also(Vec<Replacement>);
 
-/// `"f16 for bf16"`.
+/// `"f16 for bf16"`, or several such words with commas between them.
 struct Replacement {
     literal: LitStr,
+    words: Vec<Word>,
+}
+
+/// `f16 for bf16`.
+struct Word {
     new: String,
     old: String,
 }
@@ -91,16 +96,19 @@ impl KernelAttributes {
         }
     }
 
-    /// The replacements that make the PTX of other kernels, as in `f16:bf16` and separated by commas, or `-` if there
-    /// are none.
+    /// The replacements that make the PTX of other kernels, separated by commas, or `-` if there are none. One is as in
+    /// `f16:bf16`, and has a `+` between its words.
     pub fn also(&self) -> String {
-        let words: Vec<_> = self
+        let all: Vec<_> = self
             .replacements()
-            .map(|Replacement { new, old, .. }| format!("{new}:{old}"))
+            .map(|Replacement { words, .. }| {
+                let words = words.iter().map(|Word { new, old }| format!("{new}:{old}"));
+                words.collect::<Vec<_>>().join("+")
+            })
             .collect();
-        match words.is_empty() {
+        match all.is_empty() {
             true => "-".to_owned(),
-            false => words.join(","),
+            false => all.join(","),
         }
     }
 
@@ -118,12 +126,17 @@ impl KernelAttributes {
     /// Refuses replacements that would not change the name of the kernel.
     pub fn check_name(&self, kernel: &Ident) -> syn::Result<()> {
         let name = kernel.to_string();
-        match self.replacements().find(|word| !name.contains(&word.old)) {
+        let changes_name = |it: &&Replacement| it.words.iter().any(|word| name.contains(&word.old));
+        match self.replacements().find(|it| !changes_name(it)) {
             None => Ok(()),
-            Some(Replacement { literal, old, .. }) => Err(syn::Error::new(
-                literal.span(),
-                format!("`{name}` has no `{old}` in its name, which tells the kernels apart"),
-            )),
+            Some(Replacement { literal, words }) => {
+                let old: Vec<_> = words.iter().map(|it| format!("`{}`", it.old)).collect();
+                let old = old.join(" or ");
+                Err(syn::Error::new(
+                    literal.span(),
+                    format!("`{name}` has no {old} in its name, which tells the kernels apart"),
+                ))
+            }
         }
     }
 
@@ -145,25 +158,31 @@ impl Parse for Replacement {
     fn parse(input: ParseStream) -> syn::Result<Self> {
         let literal: LitStr = input.parse()?;
         let value = literal.value();
-        let is_word = |word: &str| {
-            !word.is_empty()
-                && word
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-        };
-        match value.split_once(" for ") {
-            Some((new, old)) if is_word(new) && is_word(old) && new != old => Ok(Replacement {
-                new: new.to_owned(),
-                old: old.to_owned(),
-                literal,
-            }),
-            _ => Err(syn::Error::new(
+        match value.split(", ").map(Word::parse).collect() {
+            Some(words) => Ok(Replacement { literal, words }),
+            None => Err(syn::Error::new(
                 literal.span(),
                 format!(
                     "`{value}` does not replace one word by another: write it as in `f16 for bf16`"
                 ),
             )),
         }
+    }
+}
+
+impl Word {
+    /// Reads `f16 for bf16`. Words may have points in them, as types of instructions have.
+    fn parse(text: &str) -> Option<Self> {
+        let is_word = |word: &str| {
+            let is_of_word =
+                |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.';
+            !word.is_empty() && word.bytes().all(is_of_word)
+        };
+        let (new, old) = text.split_once(" for ")?;
+        (is_word(new) && is_word(old) && new != old).then(|| Word {
+            new: new.to_owned(),
+            old: old.to_owned(),
+        })
     }
 }
 

@@ -41,7 +41,7 @@ use syn::parse_macro_input;
 /// | `cluster = N` | blocks of a cluster, along x. With 0, each launch says it. Default: 1 |
 /// | `shared = BYTES` | shared memory of a block that the kernel takes by hand, from a `SharedMemory` |
 /// | `arch = "sm_90a"` | the target of the kernel. One without a letter stands for all newer ones as well. Default: every target |
-/// | `also = ["f16 for bf16"]` | other kernels, whose PTX is this one's with a word replaced: see below |
+/// | `also = ["f16 for bf16"]` | other kernels, whose PTX is this one's with words replaced: see below |
 ///
 /// The numbers are constant expressions of type `u32`. The kernel returns nothing, is not generic (see `instantiate!`),
 /// and takes up to 12 arguments: plain device data (`DeviceData`) and `bool`. Kernels of one crate have different names, because
@@ -101,6 +101,10 @@ use syn::parse_macro_input;
 /// # assert_eq!(double_bf16::double_bf16.bounds(), double_f16::double_f16.bounds());
 /// # }
 /// ```
+///
+/// A kernel for two formats takes two words, which are replaced one after the other. From a kernel `mul_e4m3_64` whose
+/// `wgmma` multiplies `e4m3.e4m3`, `also = ["e4m3e5m2_ for e4m3_, e4m3.e5m2 for e4m3.e4m3"]` makes the kernel
+/// `mul_e4m3e5m2_64`. The underscore and the point tell the name from the instruction.
 ///
 /// The macro cannot see whether the two texts are the same. If both kernels are compiled, here by `--cfg each_format`,
 /// the builder compares the texts, and fails if they differ.

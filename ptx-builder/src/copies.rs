@@ -1,4 +1,4 @@
-//! Adds the families whose PTX is that of another family with a word replaced.
+//! Adds the families whose PTX is that of another family with words replaced.
 
 use crate::families::FamilyText;
 use crate::replacement::Replacement;
@@ -7,7 +7,7 @@ use crate::replacement::Replacement;
 pub(crate) fn with_copies(mut families: Vec<FamilyText>) -> Result<Vec<FamilyText>, String> {
     let copies: Vec<FamilyText> = families
         .iter()
-        .flat_map(|text| text.also.iter().map(move |word| copy_of(text, word)))
+        .flat_map(|text| text.also.iter().map(move |words| copy_of(text, words)))
         .collect::<Result<_, _>>()?;
     for copy in copies {
         match families.iter().find(|text| text.family == copy.family) {
@@ -20,21 +20,21 @@ pub(crate) fn with_copies(mut families: Vec<FamilyText>) -> Result<Vec<FamilyTex
     Ok(families)
 }
 
-/// The family with the word replaced, in its name and in all of its text.
+/// The family with the words replaced, in its name and in all of its text.
 fn copy_of(
     FamilyText { family, ptx, .. }: &FamilyText,
-    word: &Replacement,
+    words: &Replacement,
 ) -> Result<FamilyText, String> {
-    let name = word.apply(family).ok_or_else(|| {
+    let name = words.apply(family).ok_or_else(|| {
         format!(
-            "the kernels of module `{family}` have `also = [\"{word}\"]`, but the module's name has no `{}`: move them \
+            "the kernels of module `{family}` have `also = [\"{words}\"]`, but the module's name has no `{}`: move them \
              to a module whose name has it",
-            word.old()
+            words.old()
         )
     })?;
     Ok(FamilyText {
         family: name,
-        ptx: word.apply(ptx).unwrap_or_else(|| ptx.clone()),
+        ptx: words.apply(ptx).unwrap_or_else(|| ptx.clone()),
         also: Vec::new(),
         shared_bytes: Vec::new(),
     })
@@ -89,6 +89,24 @@ mod tests {
             ("other", "add.bf16x2;"),
         ];
         assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn two_words_are_replaced_one_after_the_other() {
+        let words = "e4m3e5m2_:e4m3_+e4m3.e5m2:e4m3.e4m3";
+        let text = ".entry mul_e4m3_64()\n{ wgmma.f32.e4m3.e4m3; cvt.e4m3x2; }";
+        let families = with_copies(vec![family("mul::e4m3_64", text, &[words])]).unwrap();
+        let [_, copy] = &families[..] else {
+            panic!("{families:?}")
+        };
+        assert_eq!(copy.family, "mul::e4m3e5m2_64");
+        let expected = ".entry mul_e4m3e5m2_64()\n{ wgmma.f32.e4m3.e5m2; cvt.e4m3x2; }";
+        assert_eq!(copy.ptx, expected);
+        let error = with_copies(vec![family("mul", text, &[words])]).unwrap_err();
+        assert!(
+            error.contains("name has no `e4m3_` or `e4m3.e4m3`"),
+            "{error}"
+        );
     }
 
     #[test]

@@ -28,7 +28,7 @@
 //! 4. Each family (a module of the crate) gets a PTX module of its own, so that a first launch
 //!    compiles no other family. Its PTX version is the compiler's, or a later one that assembly asks
 //!    for (`// cutlet-isa 8.3`). Kernels with `also = ["f16 for bf16"]` are written a second time with
-//!    the word replaced.
+//!    the words replaced.
 //! 5. What a target's GPUs do not have is an error: an instruction of newer ones, or too much shared memory.
 //! 6. Whatever slows kernels down unseen is reported, such as a call that was not inlined, or a conversion of numbers in
 //!    software.
