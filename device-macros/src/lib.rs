@@ -61,9 +61,9 @@ use syn::parse_macro_input;
 /// # Kernels that differ by a word
 ///
 /// The PTX of one function for two formats often differs only in the names of the formats. With `also = ["f16 for
-/// bf16"]`, cutlet-ptx-builder writes the PTX of the kernel's module a second time, with `f16` in place of every
-/// `bf16`, in the names of the kernel and of its module as well. That halves the compiler's work. The other kernel is
-/// written as usual, because the host launches it, but left out of the build for the GPU:
+/// bf16"]`, the PTX of the kernel's module serves a second time, with `f16` in place of every `bf16`, in the names of the
+/// kernel and of its module as well. That halves the compiler's work, and the program has the text once. The other
+/// kernel is written as usual, because the host launches it, but left out of the build for the GPU:
 ///
 /// ```
 /// use cutlet_device::{Float, GlobalMut, instantiate};

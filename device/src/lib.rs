@@ -127,7 +127,7 @@ pub use ldmatrix::{ldmatrix, ldmatrix_transposed};
 pub use math::{Fma, fma, funnel_shift_right, max_nan};
 pub use mma::{MmaInstruction, SharedMma};
 pub use partial_sum::PartialSum;
-pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule, PtxText};
+pub use ptx_library::{PtxFamily, PtxLibrary, PtxModule, PtxText, PtxWord};
 pub use red::{RedAdd, RedAddElement};
 pub use reduce_add::{ReduceAdd, ReduceAddElement};
 pub use relaxed::Relaxed;

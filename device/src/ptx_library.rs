@@ -26,38 +26,61 @@ pub struct PtxModule {
     pub ptx: PtxText,
 }
 
-/// A PTX text in a program.
+/// A PTX text in a program. `cutlet_host::ptx_text` makes the whole text of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PtxText {
     /// As it is.
     Plain(&'static str),
-    /// Compressed by zlib, as `cutlet-ptx-builder` writes it: PTX shrinks to a sixth. `cutlet_host::ptx_text` unpacks it.
+    /// Compressed by zlib, as `cutlet-ptx-builder` writes it: PTX shrinks to a sixth.
     Zlib(&'static [u8]),
+    /// Another module's compressed text with words replaced: see `also` of [`kernel`](macro@crate::kernel). The program
+    /// has its bytes once.
+    Replaced {
+        /// The other module's text.
+        zlib: &'static [u8],
+        /// The words, which are replaced one after the other.
+        words: &'static [PtxWord],
+    },
+}
+
+/// A word for another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PtxWord {
+    /// The word that is replaced wherever it stands.
+    pub old: &'static str,
+    /// The word in its place.
+    pub new: &'static str,
 }
 
 impl PtxText {
-    /// The bytes in the program, compressed or not.
-    pub const fn bytes(&self) -> &'static [u8] {
-        match self {
-            PtxText::Plain(text) => text.as_bytes(),
-            PtxText::Zlib(bytes) => bytes,
-        }
-    }
-
-    /// Bytes that tell texts apart: the text itself, or its checksum, which ends a zlib stream. They do not depend on the
-    /// level of compression.
+    /// Bytes that tell texts apart: the text itself, or its checksum, which ends a zlib stream, and the replaced words.
+    /// They do not depend on the level of compression.
     ///
     /// ```
-    /// use cutlet_device::PtxText;
-    /// assert_eq!(PtxText::Plain(".version 8.0").identity(), b".version 8.0");
-    /// assert_eq!(PtxText::Zlib(b"stream, sum1").identity(), b"sum1");
+    /// use cutlet_device::{PtxText, PtxWord};
+    /// let identity = |text: PtxText| text.identity().collect::<Vec<_>>();
+    /// assert_eq!(identity(PtxText::Plain(".version 8.0")), [b".version 8.0"]);
+    /// let zlib = b"stream, sum1";
+    /// assert_eq!(identity(PtxText::Zlib(zlib)), [b"sum1"]);
+    /// let replaced = PtxText::Replaced { zlib, words: &[PtxWord { old: "bf16", new: "f16" }] };
+    /// assert_eq!(identity(replaced), [&b"sum1"[..], b"bf16", b"f16"]);
     /// ```
-    pub fn identity(&self) -> &'static [u8] {
-        match self {
-            PtxText::Plain(text) => text.as_bytes(),
-            PtxText::Zlib(bytes) => bytes.last_chunk::<4>().map_or(bytes, |sum| sum),
-        }
+    pub fn identity(self) -> impl Iterator<Item = &'static [u8]> {
+        let (text, words): (_, &[PtxWord]) = match self {
+            PtxText::Plain(text) => (text.as_bytes(), &[]),
+            PtxText::Zlib(zlib) => (checksum(zlib), &[]),
+            PtxText::Replaced { zlib, words } => (checksum(zlib), words),
+        };
+        let words = words
+            .iter()
+            .flat_map(|word| [word.old.as_bytes(), word.new.as_bytes()]);
+        core::iter::once(text).chain(words)
     }
+}
+
+/// The checksum of a text, which ends its zlib stream.
+fn checksum(zlib: &'static [u8]) -> &'static [u8] {
+    zlib.last_chunk::<4>().map_or(zlib, |sum| sum)
 }
 
 impl PtxLibrary {

@@ -25,9 +25,9 @@ const CLUSTER_WITHOUT_ASKING: u32 = 8;
 #[derive(Default)]
 pub(crate) struct ModuleCache {
     functions: RwLock<HashMap<Key, Entry>>,
-    /// By address and length of the embedded PTX: one text may begin with another one. Locked while the driver compiles
-    /// one, which does not block look-ups in `functions`.
-    modules: Mutex<HashMap<(usize, usize), Module>>,
+    /// By address of the library's module. Locked while the driver compiles one, which does not block look-ups in
+    /// `functions`.
+    modules: Mutex<HashMap<usize, Module>>,
 }
 
 /// A kernel of a library: address and number of the library's families, the family, the kernel's name.
@@ -106,21 +106,20 @@ impl ModuleCache {
     fn compiled(
         &self,
         family: &PtxFamily,
-        module: &PtxModule,
+        module: &'static PtxModule,
         (text, is_newer): (&str, bool),
         kernel: &'static str,
     ) -> Result<Module> {
-        let bytes = module.ptx.bytes();
-        let bytes = (bytes.as_ptr().addr(), bytes.len());
+        let address = ptr::from_ref(module).addr();
         let mut modules = lock(&self.modules);
-        if let Some(compiled) = modules.get(&bytes) {
+        if let Some(compiled) = modules.get(&address) {
             return Ok(*compiled);
         }
         let newer = is_newer.then(|| for_sm_90(text)).flatten();
         let newer: Option<String> = newer.map(Iterator::collect);
         let text = newer.as_deref().unwrap_or(text);
         let compiled = compile(family, module, text, kernel)?;
-        modules.insert(bytes, compiled);
+        modules.insert(address, compiled);
         Ok(compiled)
     }
 }

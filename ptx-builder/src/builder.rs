@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::at_once::at_once;
 use crate::built::{Built, file_name};
 use crate::compile::{Compilation, Link, Output, Package, run_variable};
-use crate::copies::with_copies;
+use crate::copies::{self, with_copies};
 use crate::error::BuildError;
 use crate::families::FamilyText;
 use crate::packed::pack;
@@ -145,12 +145,19 @@ impl Builder {
                 .map(str::to_owned)
                 .collect(),
         };
-        let built = match shipped::folder(&package.folder, self.shipped_by.is_some()) {
-            Some(folder) => self.read_shipped(&folder, &package.name)?,
+        let shipped = shipped::folder(&package.folder, self.shipped_by.is_some());
+        let files = match &shipped {
+            Some(folder) => read_shipped(folder, &package.name)?,
             None => self.compile(&package, &out)?,
         };
+        let folder = out.join("ptx");
+        library::write_folder(&folder, &files)?;
+        let built = Built::read(&folder)?;
+        if let (Some(_), Some(command)) = (shipped, &self.shipped_by) {
+            shipped::check(&built, &package.name, &self.targets, command)?;
+        }
         // `cutlet ptx` reads it from cargo's messages, and `cargo build -vv` shows it.
-        if let Some(folder) = built.modules().first().and_then(|it| it.path.parent()) {
+        if !built.modules().is_empty() {
             println!("cargo::rustc-env={FOLDER_VARIABLE}={}", folder.display());
         }
         let packed = pack(&built, &out.join("packed"))?;
@@ -159,23 +166,8 @@ impl Builder {
         Ok(built)
     }
 
-    fn read_shipped(&self, folder: &Path, package: &str) -> Result<Built, BuildError> {
-        let built = shipped::read(folder)?;
-        if let Some(command) = &self.shipped_by {
-            shipped::check(&built, package, &self.targets, command)?;
-        }
-        println!("cargo::rerun-if-changed={}", folder.display());
-        println!("cargo::rerun-if-env-changed={LINE_INFO_VARIABLE}");
-        if line_info_is_asked_for() {
-            println!(
-                "cargo::warning=the PTX that `{package}` ships has no source lines: depend on its repository to have \
-                 them"
-            );
-        }
-        Ok(built)
-    }
-
-    fn compile(&self, package: &Package, out: &Path) -> Result<Built, BuildError> {
+    /// Names and texts of the files: the PTX, and the list of copies.
+    fn compile(&self, package: &Package, out: &Path) -> Result<Vec<(String, String)>, BuildError> {
         self.check_targets()?;
         let toolchain = Toolchain::find()?;
         let root = target_root(out, &variable("TARGET")?).join("cutlet-ptx");
@@ -191,6 +183,7 @@ impl Builder {
             })
             .collect();
         let mut files = Vec::new();
+        let mut list = String::new();
         let mut found = Vec::new();
         let mut inputs = Inputs::default();
         let mut together = Vec::new();
@@ -207,6 +200,7 @@ impl Builder {
                 return Err(BuildError::Limits(exceeded));
             }
             found.extend(find(leftovers::find)?);
+            list += &copies::lines(&compiled.families, target);
             let texts = compiled.families.into_iter();
             files.extend(texts.map(|text| (file_name(&text.family, target), text.ptx)));
             inputs.extend(compiled.inputs);
@@ -218,8 +212,9 @@ impl Builder {
                 "cargo::warning=for {target} all modules are compiled together, each time one is edited: {why}"
             );
         }
-        let folder = out.join("ptx");
-        library::write_folder(&folder, &files)?;
+        if !list.is_empty() {
+            files.push((copies::LIST.to_owned(), list));
+        }
         for file in inputs.files {
             println!("cargo::rerun-if-changed={}", file.display());
         }
@@ -227,7 +222,7 @@ impl Builder {
         for name in inputs.variables.into_iter().chain(own) {
             println!("cargo::rerun-if-env-changed={name}");
         }
-        Built::read(&folder)
+        Ok(files)
     }
 
     fn check_targets(&self) -> Result<(), BuildError> {
@@ -266,6 +261,18 @@ impl Builder {
         }
         Ok(())
     }
+}
+
+/// Names and texts of the files that the package carries, and of those made of them.
+fn read_shipped(folder: &Path, package: &str) -> Result<Vec<(String, String)>, BuildError> {
+    println!("cargo::rerun-if-changed={}", folder.display());
+    println!("cargo::rerun-if-env-changed={LINE_INFO_VARIABLE}");
+    if line_info_is_asked_for() {
+        println!(
+            "cargo::warning=the PTX that `{package}` ships has no source lines: depend on its repository to have them"
+        );
+    }
+    shipped::files(folder)
 }
 
 /// Ends the build script with an error.

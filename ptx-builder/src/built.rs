@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::copies::{self, Copy};
 use crate::error::BuildError;
 use crate::metadata::capability;
 
@@ -20,6 +21,7 @@ pub struct BuiltModule {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Built {
     modules: Vec<BuiltModule>,
+    copies: Vec<Copy>,
 }
 
 impl Built {
@@ -28,7 +30,23 @@ impl Built {
         &self.modules
     }
 
-    /// Finds the PTX files in a folder that a build wrote: `ptx/` in a package or in its `OUT_DIR`.
+    /// The files that a published package carries in its folder `ptx/`. A build makes of them what is missing: PTX in
+    /// which words are replaced (`also` of `#[kernel]`).
+    pub fn shipped(&self) -> impl Iterator<Item = PathBuf> {
+        let compiled = |module: &&BuiltModule| self.copy(module).is_none();
+        let files = self.modules.iter().filter(compiled);
+        let list = self.copies.first().and(self.modules.first());
+        let list = list.map(|module| module.path.with_file_name(copies::LIST));
+        files.map(|module| module.path.clone()).chain(list)
+    }
+
+    /// How the module is made of another one, if it is.
+    pub(crate) fn copy(&self, module: &BuiltModule) -> Option<&Copy> {
+        let mut copies = self.copies.iter();
+        copies.find(|copy| module.path.ends_with(&copy.file))
+    }
+
+    /// Finds the PTX files in the folder `ptx/` of a package's `OUT_DIR`.
     ///
     /// # Errors
     /// If the folder cannot be read.
@@ -48,7 +66,10 @@ impl Built {
                 });
             }
         }
-        Ok(modules.into_iter().collect())
+        Ok(Built {
+            copies: copies::read(folder)?,
+            ..Built::from_iter(modules)
+        })
     }
 }
 
@@ -62,7 +83,10 @@ impl FromIterator<BuiltModule> for Built {
                 module.target.clone(),
             )
         });
-        Built { modules }
+        Built {
+            modules,
+            copies: Vec::new(),
+        }
     }
 }
 

@@ -1,7 +1,82 @@
-//! Adds the families whose PTX is that of another family with words replaced.
+//! Families whose PTX is that of another family with words replaced: their texts, and the list of them.
+//!
+//! A program embeds no copies, and a package ships none. The list says how to make them.
 
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::built::file_name;
+use crate::error::BuildError;
 use crate::families::FamilyText;
 use crate::replacement::Replacement;
+
+/// Name of the list of copies in a folder of PTX.
+pub(crate) const LIST: &str = "copies";
+
+/// A file of PTX whose text is that of another file with words replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Copy {
+    /// Name of the file.
+    pub file: String,
+    /// Name of the other file.
+    pub of: String,
+    /// The words.
+    pub words: Replacement,
+}
+
+impl Copy {
+    /// Reads a line of the list.
+    pub fn parse(line: &str) -> Option<Copy> {
+        let mut parts = line.split(' ');
+        let [file, of, words] = [parts.next()?, parts.next()?, parts.next()?];
+        Some(Copy {
+            file: file.to_owned(),
+            of: of.to_owned(),
+            words: Replacement::parse(words)?,
+        })
+    }
+
+    /// The line of the list.
+    fn line(&self) -> String {
+        let Copy { file, of, words } = self;
+        format!("{file} {of} {}\n", words.written())
+    }
+
+    /// The file's text, made of that of the other file.
+    pub fn text(&self, of: &str) -> String {
+        self.words.apply(of).unwrap_or_else(|| of.to_owned())
+    }
+}
+
+/// The lines of the list for the copies of these families.
+pub(crate) fn lines(families: &[FamilyText], target: &str) -> String {
+    let copies = families.iter().flat_map(|text| {
+        text.also.iter().filter_map(|words| {
+            Some(Copy {
+                file: file_name(&words.apply(&text.family)?, target),
+                of: file_name(&text.family, target),
+                words: words.clone(),
+            })
+        })
+    });
+    copies.map(|copy| copy.line()).collect()
+}
+
+/// The copies that a folder of PTX lists; none if it has no list.
+pub(crate) fn read(folder: &Path) -> Result<Vec<Copy>, BuildError> {
+    let path = folder.join(LIST);
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let parse = |line: &str| {
+        let why = || format!("`{line}` should be two files and words as `new:old`");
+        Copy::parse(line).ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, why()))
+    };
+    fs::read_to_string(&path)
+        .and_then(|list| list.lines().map(parse).collect())
+        .map_err(BuildError::io("reading", path))
+}
 
 /// The families and their copies. A family that is compiled as well must equal its copy.
 pub(crate) fn with_copies(mut families: Vec<FamilyText>) -> Result<Vec<FamilyText>, String> {
@@ -105,6 +180,34 @@ mod tests {
         let error = with_copies(vec![family("mul", text, &[words])]).unwrap_err();
         assert!(
             error.contains("name has no `e4m3_` or `e4m3.e4m3`"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_list_says_how_to_make_each_copy() {
+        let families = [
+            family("mul::bf16", BF16, &["f16:bf16", "f16:bf16+sub:mul"]),
+            family("mul::f16", F16, &[]),
+        ];
+        let list = lines(&families, "sm_90a");
+        let expected = "mul-f16.sm_90a.ptx mul-bf16.sm_90a.ptx f16:bf16\n\
+                        sub-f16.sm_90a.ptx mul-bf16.sm_90a.ptx f16:bf16+sub:mul\n";
+        assert_eq!(list, expected);
+        let copies = list.lines().map(|line| Copy::parse(line).unwrap());
+        let texts: Vec<_> = copies.map(|copy| copy.text(BF16)).collect();
+        assert_eq!(texts, [F16.to_owned(), F16.replace("mul", "sub")]);
+    }
+
+    #[test]
+    fn a_line_that_is_no_copy_is_shown() {
+        let folder = std::env::temp_dir().join(format!("cutlet-copies-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(LIST), "mul-f16.sm_90a.ptx f16:bf16\n").unwrap();
+        let error = read(&folder).unwrap_err().to_string();
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(
+            error.contains("`mul-f16.sm_90a.ptx f16:bf16` should be"),
             "{error}"
         );
     }

@@ -28,11 +28,12 @@
 //! 4. Each family (a module of the crate) gets a PTX module of its own, so that a first launch
 //!    compiles no other family. Its PTX version is the compiler's, or a later one that assembly asks
 //!    for (`// cutlet-isa 8.3`). Kernels with `also = ["f16 for bf16"]` are written a second time with
-//!    the words replaced.
+//!    the words replaced, and listed in the file `copies`.
 //! 5. What a target's GPUs do not have is an error: an instruction of newer ones, or too much shared memory.
 //! 6. Whatever slows kernels down unseen is reported, such as a call that was not inlined, or a conversion of numbers in
 //!    software.
-//! 7. Each text is compressed, to a sixth. The host unpacks those that it loads.
+//! 7. Each text is compressed, to a sixth, and embedded. The host unpacks those that it loads. Copies are neither
+//!    compressed nor embedded: the host makes them, too.
 //!
 //! The build script runs again when a source file of the package or of a path dependency changes, a manifest or lock
 //! file above them, a variable that the kernels read by `env!` or `option_env!`, or one of these:
@@ -45,8 +46,8 @@
 //! The texts stay as files. The variable `CUTLET_PTX_FOLDER`, which the package's own code reads by `env!` and which
 //! `cargo build -vv` shows, names their folder.
 //!
-//! A published package carries its PTX in a folder `ptx/` and needs no device toolchain. [`Builder::shipped_by`]
-//! refuses to package it without.
+//! A published package carries its PTX in a folder `ptx/`, with the files of [`Built::shipped`], and needs no device
+//! toolchain. [`Builder::shipped_by`] refuses to package it without.
 
 mod at_once;
 mod builder;

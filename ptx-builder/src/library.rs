@@ -1,47 +1,70 @@
 //! Writes `ptx.rs`, the static that embeds the compressed PTX into the package's library.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::built::Built;
 use crate::error::BuildError;
+use crate::packed::Packed;
+use crate::replacement::{Replacement, Word};
 
-/// The source of the static `PTX`, with a compressed file for each module.
+/// The source of the static `PTX`, which embeds each compressed file once.
 ///
 /// `device_crate` is the path of cutlet-device in the package that includes it.
-pub(crate) fn source(built: &Built, packed: &[PathBuf], device_crate: &str) -> String {
-    let mut families: Vec<(&str, String)> = Vec::new();
-    for (module, packed) in built.modules().iter().zip(packed) {
-        if families
-            .last()
-            .is_none_or(|(name, _)| *name != module.family)
-        {
-            families.push((&module.family, String::new()));
-        }
-        if let Some((_, modules)) = families.last_mut() {
-            // Writing to a `String` cannot fail.
+pub(crate) fn source(built: &Built, packed: &[Packed<'_>], device_crate: &str) -> String {
+    let files: BTreeSet<&Path> = packed.iter().map(|text| text.file.as_path()).collect();
+    // Writing to a `String` cannot fail.
+    let mut source = format!(
+        "/// The kernels of this package, compiled for the GPU.\n\
+         pub static PTX: {device_crate}::PtxLibrary = {{\n    \
+         static ZLIB: [&[u8]; {}] = [\n",
+        files.len()
+    );
+    for file in &files {
+        let file = file.display().to_string();
+        let _ = writeln!(source, "        ::core::include_bytes!({file:?}),");
+    }
+    let _ = writeln!(
+        source,
+        "    ];\n    {device_crate}::PtxLibrary {{ families: &["
+    );
+    let modules: Vec<_> = built.modules().iter().zip(packed).collect();
+    for family in modules.chunk_by(|(a, _), (b, _)| a.family == b.family) {
+        let name = &family[0].0.family;
+        let _ = write!(
+            source,
+            "        {device_crate}::PtxFamily {{ name: {name:?}, modules: &["
+        );
+        for (module, text) in family {
+            let index = files.range(..text.file.as_path()).count();
+            let text = text_source(index, text.words, device_crate);
             let _ = write!(
-                modules,
-                "{device_crate}::PtxModule {{ target: {:?}, ptx: \
-                 {device_crate}::PtxText::Zlib(::core::include_bytes!({:?})) }}, ",
-                module.target,
-                packed.display().to_string()
+                source,
+                "{device_crate}::PtxModule {{ target: {:?}, ptx: {device_crate}::PtxText::{text} }}, ",
+                module.target
             );
         }
+        source.push_str("] },\n");
     }
-    let mut text = format!(
-        "/// The kernels of this package, compiled for the GPU.\n\
-         pub static PTX: {device_crate}::PtxLibrary = {device_crate}::PtxLibrary {{ families: &[\n"
-    );
-    for (name, modules) in families {
-        let _ = writeln!(
-            text,
-            "    {device_crate}::PtxFamily {{ name: {name:?}, modules: &[{modules}] }},"
-        );
-    }
-    text.push_str("] };\n");
-    text
+    source.push_str("    ] }\n};\n");
+    source
+}
+
+/// The text of a module in the compressed file of this index.
+fn text_source(index: usize, words: Option<&Replacement>, device_crate: &str) -> String {
+    let Some(words) = words else {
+        return format!("Zlib(ZLIB[{index}])");
+    };
+    let word = |Word { new, old }: &Word| {
+        format!("{device_crate}::PtxWord {{ old: {old:?}, new: {new:?} }}")
+    };
+    let words: Vec<_> = words.words().iter().map(word).collect();
+    format!(
+        "Replaced {{ zlib: ZLIB[{index}], words: &[{}] }}",
+        words.join(", ")
+    )
 }
 
 /// Writes the file unless it has this text already, so that nothing is rebuilt because of its date.

@@ -7,35 +7,48 @@ use std::path::{Path, PathBuf};
 use miniz_oxide::deflate::compress_to_vec_zlib;
 
 use crate::at_once::at_once;
-use crate::built::Built;
+use crate::built::{Built, BuiltModule};
 use crate::error::BuildError;
 use crate::library;
+use crate::replacement::Replacement;
 
-/// Compresses the files of a build into a folder, which then holds these alone. Returns the compressed files, in the order
-/// of the modules. Files whose text is older stay as they are: neither are they compressed again, nor is what embeds them
-/// compiled again.
-pub(crate) fn pack(built: &Built, folder: &Path) -> Result<Vec<PathBuf>, BuildError> {
+/// A module's text in the program.
+pub(crate) struct Packed<'a> {
+    /// The compressed file.
+    pub file: PathBuf,
+    /// What is replaced in it, if the text is a copy.
+    pub words: Option<&'a Replacement>,
+}
+
+/// Compresses the files of a build into a folder, which then holds these alone. Copies have the file of their original.
+/// Returns the texts in the order of the modules. Files whose text is older stay as they are: neither are they compressed
+/// again, nor is what embeds them compiled again.
+pub(crate) fn pack<'a>(built: &'a Built, folder: &Path) -> Result<Vec<Packed<'a>>, BuildError> {
     let level = level();
-    let packed: Vec<PathBuf> = built
-        .modules()
-        .iter()
-        .map(|module| {
-            let name = module.path.file_name().unwrap_or_default();
-            folder.join(name).with_extension("zlib")
-        })
-        .collect();
-    library::keep_only(folder, |path| packed.iter().any(|packed| packed == path))?;
-    let files: Vec<_> = built.modules().iter().zip(&packed).collect();
-    at_once(&files, |(module, path)| {
-        if is_newer(path, &module.path) {
+    let packed = |module: &BuiltModule| {
+        let copy = built.copy(module);
+        let name = copy.map_or(module.path.file_name().unwrap_or_default(), |copy| {
+            copy.of.as_ref()
+        });
+        Packed {
+            file: folder.join(name).with_extension("zlib"),
+            words: copy.map(|copy| &copy.words),
+        }
+    };
+    let packed: Vec<Packed<'_>> = built.modules().iter().map(packed).collect();
+    library::keep_only(folder, |path| packed.iter().any(|text| text.file == path))?;
+    let originals = built.modules().iter().zip(&packed);
+    let originals: Vec<_> = originals.filter(|(_, text)| text.words.is_none()).collect();
+    at_once(&originals, |(module, Packed { file, .. })| {
+        if is_newer(file, &module.path) {
             return Ok(());
         }
         let text = fs::read(&module.path).map_err(BuildError::io("reading", &module.path))?;
         // An interrupted write must not leave a file that looks newer than its text.
-        let part = path.with_extension("part");
+        let part = file.with_extension("part");
         fs::write(&part, compress_to_vec_zlib(&text, level))
             .map_err(BuildError::io("writing", &part))?;
-        fs::rename(&part, path).map_err(BuildError::io("writing", path))
+        fs::rename(&part, file).map_err(BuildError::io("writing", file))
     })?;
     Ok(packed)
 }

@@ -10,9 +10,11 @@ pub(crate) struct Replacement {
 
 /// A word for another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Word {
-    new: String,
-    old: String,
+pub(crate) struct Word {
+    /// The word in the other's place.
+    pub new: String,
+    /// The word that is replaced.
+    pub old: String,
 }
 
 impl Replacement {
@@ -20,6 +22,20 @@ impl Replacement {
     pub fn parse(words: &str) -> Option<Replacement> {
         let words = words.split('+').map(Word::parse).collect::<Option<_>>()?;
         Some(Replacement { words })
+    }
+
+    /// The words, as they are read.
+    pub fn written(&self) -> String {
+        let words = self.words.iter();
+        let words: Vec<_> = words
+            .map(|Word { new, old }| format!("{new}:{old}"))
+            .collect();
+        words.join("+")
+    }
+
+    /// The words, in the order in which they are replaced.
+    pub fn words(&self) -> &[Word] {
+        &self.words
     }
 
     /// The text with each old word replaced, one word after the other; nothing if there is none.

@@ -1,8 +1,10 @@
 //! The PTX that a published package carries in its folder `ptx/`.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::built::Built;
+use crate::copies;
 use crate::error::BuildError;
 
 /// The folder, if this is a published package that has one, or that must have one.
@@ -15,13 +17,31 @@ pub(crate) fn folder(package: &Path, must: bool) -> Option<PathBuf> {
     (is_published && (must || folder.is_dir())).then_some(folder)
 }
 
-/// The PTX in the folder; none if the folder is missing.
-pub(crate) fn read(folder: &Path) -> Result<Built, BuildError> {
-    if folder.is_dir() {
-        Built::read(folder)
-    } else {
-        Ok(Built::default())
+/// Names and texts of the files in the folder, and of the copies that it lists. None if the folder is missing.
+pub(crate) fn files(folder: &Path) -> Result<Vec<(String, String)>, BuildError> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
     }
+    let text = |path: PathBuf| fs::read_to_string(&path).map_err(BuildError::io("reading", path));
+    let mut files = Vec::new();
+    for entry in folder
+        .read_dir()
+        .map_err(BuildError::io("reading", folder))?
+    {
+        let path = entry.map_err(BuildError::io("reading", folder))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name == copies::LIST || name.ends_with(".ptx") {
+            files.push((name.into_owned(), text(path)?));
+        }
+    }
+    for copy in copies::read(folder)? {
+        // A package may carry copies as well.
+        if files.iter().all(|(name, _)| *name != copy.file) {
+            let of = text(folder.join(&copy.of))?;
+            files.push((copy.file.clone(), copy.text(&of)));
+        }
+    }
+    Ok(files)
 }
 
 /// Returns an error unless the package carries PTX for each target; `command` is what fills its folder.

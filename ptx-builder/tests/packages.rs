@@ -1,5 +1,6 @@
 //! Small packages with a kernel, built as their users build them.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -133,6 +134,17 @@ impl Small {
         fs::read_to_string(self.folder.join("Cargo.toml")).unwrap()
     }
 
+    /// Names and texts of the files in a folder.
+    fn files(&self, folder: &str) -> BTreeMap<String, String> {
+        let entries = fs::read_dir(self.folder.join(folder)).unwrap();
+        let files = entries.map(|entry| {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            (name, fs::read_to_string(entry.path()).unwrap())
+        });
+        files.collect()
+    }
+
     fn ptx(&self) -> String {
         fs::read_to_string(self.folder.join("seen.ptx")).unwrap()
     }
@@ -185,6 +197,86 @@ fn a_package_that_must_ship_its_ptx_does_not_build_without() {
     small.write("ptx/unshipped.sm_80.ptx", "// shipped\n");
     small.build("SMALL_LETTER", "A");
     assert_eq!(small.ptx(), "// shipped\n");
+}
+
+/// Two kernels that differ by a word, of which one is compiled.
+const ALSO: &str = r#"
+/// Rounds.
+macro_rules! rounding {
+    ($name:ident, $type:ty, $($also:tt)*) => {
+        pub mod $name {
+            use cutlet_device::{Float, GlobalMut, kernel};
+
+            /// # Safety
+            /// There must be an element.
+            #[kernel(threads = 32, arch = "sm_90" $($also)*)]
+            pub unsafe fn $name(a: f32, rounded: GlobalMut<$type>) {
+                unsafe { rounded.store(0, <$type as Float>::from_f32(a)) }
+            }
+        }
+    };
+}
+
+rounding!(round_bf16, half::bf16, , also = ["f16 for bf16"]);
+#[cfg(any(not(target_arch = "nvptx64"), each_format))]
+rounding!(round_f16, half::f16,);
+
+#[cfg(not(target_arch = "nvptx64"))]
+include!(concat!(env!("OUT_DIR"), "/ptx.rs"));
+"#;
+
+/// A build script that puts into `to_ship` what the package ships, and into `seen` what it is built from.
+const SHIPPING: &str = r#"
+use std::{env, fs, path::PathBuf};
+
+fn main() {
+    let built = cutlet_ptx_builder::Builder::new().target("sm_90").build();
+    if built.modules().is_empty() {
+        return;
+    }
+    let out = PathBuf::from(env::var("OUT_DIR").unwrap());
+    let modules = built.modules().iter().map(|module| module.path.clone());
+    for (folder, files) in [
+        ("to_ship", built.shipped().collect::<Vec<_>>()),
+        ("seen", modules.chain([out.join("ptx.rs")]).collect()),
+    ] {
+        fs::create_dir_all(folder).unwrap();
+        for file in files {
+            fs::copy(&file, PathBuf::from(folder).join(file.file_name().unwrap())).unwrap();
+        }
+    }
+}
+"#;
+
+#[test]
+fn a_kernel_that_differs_by_a_word_is_neither_shipped_nor_embedded() {
+    let small = Small::new("also");
+    let half = "half = { version = \"2.7\", default-features = false }\n\n[build-dep";
+    small.write("Cargo.toml", &small.manifest().replace("[build-dep", half));
+    small.write("build.rs", SHIPPING);
+    small.write("src/lib.rs", &format!("#![no_std]\n{ALSO}"));
+    small.build("SMALL_LETTER", "A");
+    let seen = || small.files("seen");
+    let compiled = seen();
+    assert!(
+        compiled["round_f16.sm_90.ptx"].contains("cvt.rn.f16.f32"),
+        "{compiled:?}"
+    );
+    let library = &compiled["ptx.rs"];
+    let replaced = "PtxText::Replaced { zlib: ZLIB[0], words: &[::cutlet_device::PtxWord { old: \"bf16\", new: \"f16\" }] }";
+    assert!(library.contains(replaced), "{library}");
+    assert_eq!(library.matches("include_bytes!").count(), 1, "{library}");
+
+    let shipped = small.files("to_ship");
+    let names: Vec<_> = shipped.keys().collect();
+    assert_eq!(names, ["copies", "round_bf16.sm_90.ptx"]);
+    fs::rename(small.folder.join("to_ship"), small.folder.join("ptx")).unwrap();
+    fs::remove_dir_all(small.folder.join("seen")).unwrap();
+    small.write("Cargo.toml.orig", MANIFEST);
+    // A published package has no results of an earlier build.
+    small.write("build.rs", SHIPPING);
+    small.build("SMALL_LETTER", "B");
+    assert_eq!(seen(), compiled);
 }
 
 #[test]

@@ -106,11 +106,11 @@ fn ship_ptx() -> Outcome {
     remove_folder(&folder)?;
     std::fs::create_dir(&folder)
         .map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
-    for module in KERNELS.build(Formats::Derived)?.modules() {
-        let name = module.path.file_name().unwrap_or_default();
-        std::fs::read_to_string(&module.path)
+    for file in KERNELS.build(Formats::Derived)?.shipped() {
+        let name = file.file_name().unwrap_or_default();
+        std::fs::read_to_string(&file)
             .and_then(|text| std::fs::write(folder.join(name), compact(&text)))
-            .map_err(|error| format!("cannot copy {}: {error}", module.path.display()))?;
+            .map_err(|error| format!("cannot copy {}: {error}", file.display()))?;
     }
     Ok(())
 }

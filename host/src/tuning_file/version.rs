@@ -8,9 +8,9 @@ use cutlet_device::PtxFamily;
 /// The version of the kernels of these families, in 16 hexadecimal digits.
 pub fn version_of<'a>(families: impl Iterator<Item = &'a PtxFamily>) -> String {
     let modules = families.flat_map(|family| family.modules);
-    let hash = modules.fold(OFFSET_BASIS, |hash, module| {
-        hashed(hash, module.ptx.identity())
-    });
+    let hash = modules
+        .flat_map(|module| module.ptx.identity())
+        .fold(OFFSET_BASIS, hashed);
     format!("{hash:016x}")
 }
 
@@ -38,6 +38,8 @@ fn hashed(hash: u64, text: &[u8]) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use cutlet_device::{PtxModule, PtxText, PtxWord};
+
     use super::*;
 
     #[test]
@@ -58,5 +60,34 @@ mod tests {
     fn a_version_has_16_digits() {
         let version = version_of([].iter());
         assert_eq!(version, "cbf29ce484222325");
+    }
+
+    #[test]
+    fn a_text_differs_from_that_whose_words_it_replaces() {
+        const ZLIB: &[u8] = b"stream, sum1";
+        const fn family(modules: &'static [PtxModule]) -> PtxFamily {
+            PtxFamily {
+                name: "gemm",
+                modules,
+            }
+        }
+        let compiled = family(&[PtxModule {
+            target: "sm_90a",
+            ptx: PtxText::Zlib(ZLIB),
+        }]);
+        let replaced = family(&[PtxModule {
+            target: "sm_90a",
+            ptx: PtxText::Replaced {
+                zlib: ZLIB,
+                words: &[PtxWord {
+                    old: "bf16",
+                    new: "f16",
+                }],
+            },
+        }]);
+        assert_ne!(
+            version_of([&compiled].into_iter()),
+            version_of([&replaced].into_iter())
+        );
     }
 }
