@@ -45,7 +45,7 @@ pub use families::{EpiloguePlan, KernelFamily};
 pub use group_sizes::{GroupEnds, GroupRows};
 pub use indexed_rows::{IndexedRows, RowIndices};
 pub use linear::Linear;
-pub use operand::{Operand, ScaledOperand};
+pub use operand::{BlockScaledOperand, Operand, ScaledOperand};
 pub(crate) use outer_mode::OuterMode;
 pub use plan::Plan;
 pub use precision::Precision;
@@ -68,7 +68,7 @@ use crate::{IntoTensor, IntoTensorMut, Result};
 /// Modes behind the first two are a batch: A is (M, K, L), B is (K, N, L) and C is (M, N, L), where L is one mode, a
 /// tuple or several modes. There is a product for each of its coordinates. An A or a B without L is the same in all
 /// products. One launch computes all of them if L is a single stride in each operand and C has the type that kernels
-/// write: that of A, `i32` for `i8`, or `bf16` for `F8E4M3`. For another C, each product takes a launch.
+/// write: that of A, `i32` for `i8`, or `bf16` for 8-bit floats. For another C, each product takes a launch.
 ///
 /// No tensor is empty, but a [`Matrix`](crate::Matrix) may be. With m = 0 or n = 0, nothing is done. With k = 0, C is
 /// scaled.

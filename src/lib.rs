@@ -65,9 +65,10 @@ pub use embedding_bag::{
 pub use error::{Error, Result};
 pub use gather::{Gather, gather, gather_checked};
 pub use gemm::{
-    Activation, BetaKind, Bias, BiasAlong, DeviceRates, Element, ElementType, EpiloguePlan, Gemm,
-    GroupEnds, GroupRows, IndexedRows, KernelFamily, Linear, Operand, Plan, Precision, ProblemKey,
-    RowIndices, ScaledOperand, ScalesKind, Tuning, TuningEntry, gemm, recorded_problems,
+    Activation, BetaKind, Bias, BiasAlong, BlockScaledOperand, DeviceRates, Element, ElementType,
+    EpiloguePlan, Gemm, GroupEnds, GroupRows, IndexedRows, KernelFamily, Linear, Operand, Plan,
+    Precision, ProblemKey, RowIndices, ScaledOperand, ScalesKind, Tuning, TuningEntry, gemm,
+    recorded_problems,
 };
 pub use half::{bf16, f16};
 pub use interleave::interleave_rows;

@@ -1,12 +1,13 @@
-//! GEMM of 8-bit floats with scales of blocks against sums in f64, on a GPU if there is one: every kernel, every type of
-//! C, odd extents, orders that are copied, and what is fused.
+//! GEMM of 8-bit floats with scales of blocks against sums in f64, on a GPU if there is one: every kernel, formats of A
+//! and B, every type of C, odd extents, orders that are copied, and what is fused.
 
 use crate::by_kernel::by_kernel;
 use crate::convert::Convert;
+use crate::fp8_formats::{E4m3, E4m3ByE5m2, E5m2, E5m2ByE4m3, Formats};
 use crate::host_matrix::HostMatrix;
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
-    Activation, Device, DeviceTensor, Element, Error, F8E4M3, Gemm, Matrix, MatrixMut, Order,
+    Activation, Device, DeviceTensor, Element, F8E4M3, F8E5M2, Gemm, Matrix, MatrixMut, Order,
     Stream, bf16, f16, layout,
 };
 
@@ -42,9 +43,9 @@ const PLAIN: Case = Case {
 };
 
 /// Computes a case by the kernel of this name, and compares each entry of C.
-fn check<D: Convert>(stream: &Stream, case: Case, kernel: Option<&str>)
+fn check<F: Formats, D: Convert>(stream: &Stream, case: Case, kernel: Option<&str>)
 where
-    F8E4M3: Element<D>,
+    F::Both: Element<D>,
 {
     let Case {
         extents: [m, n, k],
@@ -54,8 +55,8 @@ where
     } = case;
     let blocks = |extent: usize| extent.div_ceil(128);
     let mut random = fastrand::Rng::with_seed((m + n + k) as u64);
-    let a = HostMatrix::<F8E4M3>::new([m, k], order_a, || random.f64() * 4.0 - 2.0);
-    let b = HostMatrix::<F8E4M3>::new([k, n], order_b, || random.f64() * 4.0 - 2.0);
+    let a = HostMatrix::<F::A>::new([m, k], order_a, || random.f64() * 4.0 - 2.0);
+    let b = HostMatrix::<F::B>::new([k, n], order_b, || random.f64() * 4.0 - 2.0);
     let of_a = HostMatrix::<f32>::new([m, blocks(k)], order_of_a, || random.f64() + 0.5);
     let of_b = HostMatrix::<f32>::new([blocks(k), blocks(n)], order_of_b, || random.f64() + 0.5);
     let nothing = if beta == 0.0 { f64::NAN } else { 1.5 };
@@ -68,7 +69,7 @@ where
     let on_of_a = stream.upload(&of_a.elements).unwrap();
     let on_of_b = stream.upload(&of_b.elements).unwrap();
     let mut on_c = stream.upload(&old.elements).unwrap();
-    let gemm = Gemm::new(
+    let gemm = F::gemm(
         Matrix::packed(&on_a, m, k, order_a).unwrap(),
         Matrix::packed(&on_b, k, n, order_b).unwrap(),
         MatrixMut::row_major(&mut on_c, m, n).unwrap(),
@@ -111,7 +112,8 @@ where
         let error = (found.at(i, j) - expected).abs();
         assert!(
             error <= most,
-            "C[{i}, {j}] of {case:?} by {kernel:?}: {error} > {most}"
+            "C[{i}, {j}] of {case:?} by {kernel:?}, {}: {error} > {most}",
+            F::NAME
         );
     }
 }
@@ -133,61 +135,33 @@ fn has(stream: &Stream, kernel: &str) -> bool {
 #[test]
 fn each_kernel_scales_its_products() {
     let stream = Device::auto().stream().unwrap();
-    let narrow = [
-        [128, 128, 128],
-        [200, 264, 400],
-        [300, 136, 528],
-        [1, 72, 1000],
-    ];
-    // Clusters of up to 512 columns, whose tiles all have scales.
-    let wide = [[128, 512, 128], [200, 456, 400], [300, 392, 528]];
     for kernel in KERNELS.into_iter().filter(|it| has(&stream, it)) {
-        let is_wide = kernel.contains("4x1_coop") || kernel.contains("2x2_coop");
-        for &extents in if is_wide { &wide[..] } else { &narrow } {
-            check::<bf16>(&stream, Case { extents, ..PLAIN }, Some(kernel));
+        for extents in [
+            [128, 128, 128],
+            [200, 264, 400],
+            [300, 136, 528],
+            [1, 72, 1000],
+            [130, 512, 200],
+        ] {
+            check::<E4m3, bf16>(&stream, Case { extents, ..PLAIN }, Some(kernel));
         }
     }
 }
 
-/// A cluster of 256 columns reads the scales of two blocks of B.
+/// A cluster of 256 columns multiplies tiles beyond C, whose scales would lie past the end. The CPU backend ends such a
+/// read in an error.
 #[test]
-fn clusters_that_reach_past_the_scales_are_refused() {
+fn clusters_that_reach_past_the_scales_read_the_last_ones() {
     let stream = Device::auto().stream().unwrap();
     let kernel = "e4m3_64x32x128_4x1_ws_kkm_blocks";
-    let (m, k) = (20, 100);
-    for (n, is_refused) in [
-        (32usize, true),
-        (128, true),
-        (136, false),
-        (256, false),
-        (300, true),
-        (400, false),
+    for extents in [
+        [20, 32, 160],
+        [20, 128, 100],
+        [20, 200, 160],
+        [9, 304, 256],
+        [33, 512, 300],
     ] {
-        let blocks = n.div_ceil(128);
-        let zeros = stream.zeroed::<F8E4M3>(m.max(n) * k).unwrap();
-        let scales = stream.zeroed::<f32>(m.max(blocks)).unwrap();
-        let mut c = stream.zeroed::<bf16>(m * n).unwrap();
-        let plan = Gemm::new(
-            Matrix::row_major(zeros.slice(..m * k).unwrap(), m, k).unwrap(),
-            Matrix::col_major(zeros.slice(..k * n).unwrap(), k, n).unwrap(),
-            MatrixMut::row_major(&mut c, m, n).unwrap(),
-        )
-        .block_scales(
-            Matrix::col_major(scales.slice(..m).unwrap(), m, 1).unwrap(),
-            Matrix::col_major(scales.slice(..blocks).unwrap(), 1, blocks).unwrap(),
-        )
-        .instance(kernel)
-        .plan(&stream);
-        match plan {
-            Ok(_) => assert!(!is_refused, "n = {n}"),
-            Err(error) => {
-                let is_of_instance = matches!(error, Error::Instance { .. });
-                assert!(is_refused && is_of_instance, "n = {n}: {error}");
-            }
-        }
-    }
-    for extents in [[20, 200, 160], [33, 512, 300]] {
-        check::<bf16>(&stream, Case { extents, ..PLAIN }, Some(kernel));
+        check::<E4m3, bf16>(&stream, Case { extents, ..PLAIN }, Some(kernel));
     }
 }
 
@@ -204,7 +178,7 @@ fn every_decomposition_scales_its_products() {
         for decomposition in ["data_parallel", "split_k_serial", "stream_k_one_tile"] {
             let name = format!("{kernel}/{decomposition}");
             for extents in [[20, 56, 1280], [31, 64, 650], [1, 40, 1100]] {
-                check::<bf16>(&stream, Case { extents, ..PLAIN }, Some(&name));
+                check::<E4m3, bf16>(&stream, Case { extents, ..PLAIN }, Some(&name));
             }
         }
     }
@@ -215,7 +189,7 @@ fn every_decomposition_scales_its_products() {
     ];
     for name in of_rows.into_iter().filter(|it| has(&stream, it)) {
         for extents in [[20, 56, 1280], [63, 61, 650]] {
-            check::<bf16>(&stream, Case { extents, ..PLAIN }, Some(name));
+            check::<E4m3, bf16>(&stream, Case { extents, ..PLAIN }, Some(name));
         }
     }
 }
@@ -225,8 +199,8 @@ fn every_decomposition_scales_its_products() {
 fn few_rows_are_multiplied() {
     let stream = Device::auto().stream().unwrap();
     for extents in [[1, 136, 512], [2, 256, 700], [17, 200, 384], [33, 328, 256]] {
-        check::<bf16>(&stream, Case { extents, ..PLAIN }, None);
-        check::<f32>(&stream, Case { extents, ..PLAIN }, None);
+        check::<E4m3, bf16>(&stream, Case { extents, ..PLAIN }, None);
+        check::<E4m3, f32>(&stream, Case { extents, ..PLAIN }, None);
     }
 }
 
@@ -239,7 +213,7 @@ fn operands_and_scales_in_other_orders_are_copied() {
         [ColMajor, RowMajor, RowMajor, RowMajor],
     ] {
         for extents in [[130, 70, 333], [67, 129, 200]] {
-            check::<bf16>(
+            check::<E4m3, bf16>(
                 &stream,
                 Case {
                     extents,
@@ -262,13 +236,13 @@ fn any_c_is_written() {
                 factors,
                 ..PLAIN
             };
-            check::<f32>(&stream, case, None);
-            check::<bf16>(&stream, case, None);
+            check::<E4m3, f32>(&stream, case, None);
+            check::<E4m3, bf16>(&stream, case, None);
         }
     }
     for extents in [[5, 8, 0], [0, 8, 200]] {
         let factors = [1.0, 2.0];
-        check::<bf16>(
+        check::<E4m3, bf16>(
             &stream,
             Case {
                 extents,
@@ -279,7 +253,7 @@ fn any_c_is_written() {
         );
     }
     let activation = Some(Activation::Relu);
-    check::<f16>(
+    check::<E4m3, f16>(
         &stream,
         Case {
             activation,
@@ -336,7 +310,7 @@ enum Of {
 }
 
 /// Multiplies groups of rows by the kernel of this name, and compares each entry of C. Rows in no group stay.
-fn check_groups(stream: &Stream, groups: Groups<'_>, kernel: Option<&str>) {
+fn check_groups<F: Formats>(stream: &Stream, groups: Groups<'_>, kernel: Option<&str>) {
     let Groups {
         sizes,
         rows,
@@ -350,8 +324,8 @@ fn check_groups(stream: &Stream, groups: Groups<'_>, kernel: Option<&str>) {
     let (k_blocks, n_blocks) = (k.div_ceil(128), n.div_ceil(128));
     let mut random = fastrand::Rng::with_seed((n + k) as u64);
     let all = rows * matrices;
-    let a = HostMatrix::<F8E4M3>::new([all, k], RowMajor, || random.f64() * 4.0 - 2.0);
-    let b = HostMatrix::<F8E4M3>::new([k, n * count], ColMajor, || random.f64() * 4.0 - 2.0);
+    let a = HostMatrix::<F::A>::new([all, k], RowMajor, || random.f64() * 4.0 - 2.0);
+    let b = HostMatrix::<F::B>::new([k, n * count], ColMajor, || random.f64() * 4.0 - 2.0);
     let of_a: Vec<f32> = (0..all * k_blocks).map(|_| random.f32() + 0.5).collect();
     let of_b: Vec<f32> = (0..k_blocks * n_blocks * count)
         .map(|_| random.f32() + 0.5)
@@ -391,7 +365,7 @@ fn check_groups(stream: &Stream, groups: Groups<'_>, kernel: Option<&str>) {
         layout!((dyn rows, dyn n, dyn matrices):(dyn n, 1, dyn (rows * n))),
     )
     .unwrap();
-    let gemm = Gemm::new(&on_a, &on_b, &mut on_c);
+    let gemm = F::gemm(&on_a, &on_b, &mut on_c);
     let gemm = by_kernel(kernel, gemm).block_scales(&on_of_a, &on_of_b);
     let mut gemm = match of {
         Of::OneA => gemm.group_ends(&on_sizes),
@@ -422,7 +396,8 @@ fn check_groups(stream: &Stream, groups: Groups<'_>, kernel: Option<&str>) {
         let (error, most) = ((found - sum).abs(), tolerance(k, squares.sqrt(), sum));
         assert!(
             error <= most,
-            "C[{row}, {j}] of {groups:?} by {kernel:?}: {error} > {most}"
+            "C[{row}, {j}] of {groups:?} by {kernel:?}, {}: {error} > {most}",
+            F::NAME
         );
     }
 }
@@ -448,7 +423,7 @@ fn groups_of_rows_have_scales_of_blocks() {
                 of,
                 extents,
             };
-            check_groups(&stream, groups, kernel);
+            check_groups::<E4m3>(&stream, groups, kernel);
         }
     }
 }
@@ -464,6 +439,111 @@ fn products_of_a_batch_run_one_by_one_where_no_kernel_has_them_all() {
             of: Of::Batch,
             extents,
         };
-        check_groups(&stream, groups, None);
+        check_groups::<E4m3>(&stream, groups, None);
+    }
+}
+
+/// Single products and groups of two formats by some kernels. Those of e4m3 have the same code.
+fn check_formats<F: Formats>() {
+    let stream = Device::auto().stream().unwrap();
+    let is_gpu = stream.device().compute_capability().is_some();
+    for kernel in [
+        "64x128x128_1x1_ws_blocks",
+        "256x128x128_2x1_coop_blocks",
+        "64x32x128_1x1_ws_kkm_blocks",
+    ] {
+        // The others have no body for the CPU.
+        if is_gpu || kernel.starts_with("64x") {
+            let kernel = F::kernel(kernel);
+            for extents in [[130, 136, 400], [1, 72, 1000]] {
+                check::<F, bf16>(&stream, Case { extents, ..PLAIN }, Some(&kernel));
+            }
+        }
+    }
+    let odd = Case {
+        extents: [67, 77, 300],
+        orders: [ColMajor, RowMajor, RowMajor, RowMajor],
+        factors: [-2.0, 1.0],
+        ..PLAIN
+    };
+    check::<F, bf16>(&stream, odd, None);
+    check::<F, f32>(&stream, odd, None);
+    let few = Case {
+        extents: [17, 200, 384],
+        activation: Some(Activation::Relu),
+        ..PLAIN
+    };
+    check::<F, f16>(&stream, few, None);
+    let grouped = format!("{}_grouped_128x128x128_1x1_coop_blocks", F::NAME);
+    for kernel in [None, Some(grouped.as_str())] {
+        for (sizes, rows, of) in [
+            (&[130, 0, 70, 1][..], 210, Of::OneA),
+            (&[5, 132, 0], 132, Of::FirstRows),
+            (&[68, 68], 68, Of::Batch),
+        ] {
+            let groups = Groups {
+                sizes,
+                rows,
+                of,
+                extents: [136, 272],
+            };
+            check_groups::<F>(&stream, groups, kernel);
+        }
+    }
+}
+
+#[test]
+fn e5m2_by_e5m2_has_scales_of_blocks() {
+    check_formats::<E5m2>();
+}
+
+#[test]
+fn e4m3_by_e5m2_has_scales_of_blocks() {
+    check_formats::<E4m3ByE5m2>();
+}
+
+#[test]
+fn e5m2_by_e4m3_has_scales_of_blocks() {
+    check_formats::<E5m2ByE4m3>();
+}
+
+/// Scales that are not finite reach their row, or their columns, and the infinities of e5m2 reach the sums.
+#[test]
+fn what_is_not_finite_stays_in_its_row() {
+    let stream = Device::auto().stream().unwrap();
+    let (m, n, k) = (72, 136, 256);
+    let mut a = vec![F8E5M2::from_f32(1.0); m * k];
+    a[5 * k] = F8E5M2::from_f32(f32::INFINITY);
+    a[6 * k + 200] = F8E5M2::from_f32(57344.0);
+    let mut of_a = vec![1f32; m * 2];
+    (of_a[1], of_a[m + 2], of_a[3]) = (f32::NAN, f32::INFINITY, 1e38);
+    let mut of_b = [1f32; 4];
+    of_b[3] = 4.0;
+    let on_a = stream.upload(&a).unwrap();
+    let on_b = stream.upload(&vec![F8E4M3::from_f32(1.0); k * n]).unwrap();
+    let (of_a, of_b) = (stream.upload(&of_a).unwrap(), stream.upload(&of_b).unwrap());
+    let mut on_c = stream.upload(&vec![bf16::NAN; m * n]).unwrap();
+    Gemm::mixed(
+        Matrix::row_major(&on_a, m, k).unwrap(),
+        Matrix::col_major(&on_b, k, n).unwrap(),
+        MatrixMut::row_major(&mut on_c, m, n).unwrap(),
+    )
+    .block_scales(
+        Matrix::col_major(&of_a, m, 2).unwrap(),
+        Matrix::col_major(&of_b, 2, 2).unwrap(),
+    )
+    .run(&stream)
+    .unwrap();
+    let c = stream.download(&on_c).unwrap();
+    for (row, entries) in c.chunks(n).enumerate() {
+        let (first, last) = (entries[0].to_f32(), entries[n - 1].to_f32());
+        let is_expected = match row {
+            1 => first.is_nan() && last.is_nan(),
+            2 | 3 | 5 => [first, last] == [f32::INFINITY; 2],
+            // The tensor cores keep 14 bits of a k-tile's sum.
+            6 => first > 57000.0 && last > 4.0 * 57000.0,
+            _ => [first, last] == [256.0, 128.0 + 4.0 * 128.0],
+        };
+        assert!(is_expected, "row {row}: {first} and {last}");
     }
 }

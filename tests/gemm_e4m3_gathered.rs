@@ -2,6 +2,7 @@
 //! scales, both types of indices, groups, and indices outside of the table.
 
 use crate::convert::Convert;
+use crate::fp8_formats::{E4m3, E4m3ByE5m2, E5m2, E5m2ByE4m3, Formats};
 use crate::host_matrix::HostMatrix;
 use cutlet::Order::{ColMajor, RowMajor};
 use cutlet::{
@@ -23,19 +24,19 @@ enum Scales {
 const TABLE: usize = 50;
 
 /// Multiplies rows of a table, and compares each entry of C.
-fn check<D: Convert + Float>(
+fn check<F: Formats, D: Convert + Float>(
     stream: &Stream,
     indices: &[i64],
     [n, k]: [usize; 2],
     scales: Scales,
     wide: bool,
 ) where
-    F8E4M3: Element<D>,
+    F::Both: Element<D>,
 {
     let m = indices.len();
     let mut random = fastrand::Rng::with_seed((m + n + k) as u64);
-    let table = HostMatrix::<F8E4M3>::new([TABLE, k], RowMajor, || random.f64() * 4.0 - 2.0);
-    let b = HostMatrix::<F8E4M3>::new([k, n], ColMajor, || random.f64() * 4.0 - 2.0);
+    let table = HostMatrix::<F::A>::new([TABLE, k], RowMajor, || random.f64() * 4.0 - 2.0);
+    let b = HostMatrix::<F::B>::new([k, n], ColMajor, || random.f64() * 4.0 - 2.0);
     let (blocks_k, blocks_n) = (k.div_ceil(128), n.div_ceil(128));
     let order = match scales {
         Scales::Blocks(order) => order,
@@ -47,8 +48,8 @@ fn check<D: Convert + Float>(
     let of_a = HostMatrix::<f32>::new([TABLE, blocks_k], order, &mut scale);
     let of_b = HostMatrix::<f32>::new([blocks_k, blocks_n], ColMajor, &mut scale);
 
-    let upload = |it: &[F8E4M3]| stream.upload(it).unwrap();
-    let (on_table, on_b) = (upload(&table.elements), upload(&b.elements));
+    let on_table = stream.upload(&table.elements).unwrap();
+    let on_b = stream.upload(&b.elements).unwrap();
     let scales_of = |it: &HostMatrix<f32>| stream.upload(&it.elements).unwrap();
     let [on_rows, on_columns, on_of_a, on_of_b] =
         [&of_rows, &of_columns, &of_a, &of_b].map(scales_of);
@@ -63,7 +64,7 @@ fn check<D: Convert + Float>(
         false => rows.by(&on_narrow).unwrap(),
         true => rows.by(&on_wide).unwrap(),
     };
-    let mut gemm = Gemm::<F8E4M3, D>::new(
+    let mut gemm = F::gemm(
         Matrix::row_major(&on_table, TABLE, k).unwrap(),
         Matrix::col_major(&on_b, k, n).unwrap(),
         MatrixMut::row_major(&mut on_c, m, n).unwrap(),
@@ -99,7 +100,8 @@ fn check<D: Convert + Float>(
         let error = (c[i * n + j].number() - sum).abs();
         assert!(
             error <= most,
-            "C[{i}, {j}] of {m}×{n}×{k}, {scales:?}: {error} > {most}"
+            "C[{i}, {j}] of {m}×{n}×{k}, {scales:?}, {}: {error} > {most}",
+            F::NAME
         );
     }
 }
@@ -115,13 +117,28 @@ fn gathered_rows_have_the_scales_of_their_rows() {
         Scales::Blocks(RowMajor),
         Scales::Blocks(ColMajor),
     ] {
-        check::<bf16>(&stream, &indices, [136, 272], scales, false);
+        check::<E4m3, bf16>(&stream, &indices, [136, 272], scales, false);
         // Rows of the table are not at multiples of 16 bytes.
-        check::<bf16>(&stream, &indices[..33], [77, 133], scales, true);
-        check::<f32>(&stream, &indices[..9], [24, 40], scales, true);
-        check::<f16>(&stream, &indices[..1], [8, 16], scales, false);
+        check::<E4m3, bf16>(&stream, &indices[..33], [77, 133], scales, true);
+        check::<E4m3, f32>(&stream, &indices[..9], [24, 40], scales, true);
+        check::<E4m3, f16>(&stream, &indices[..1], [8, 16], scales, false);
     }
-    check::<bf16>(&stream, &[], [8, 16], Scales::Outer, false);
+    check::<E4m3, bf16>(&stream, &[], [8, 16], Scales::Outer, false);
+}
+
+#[test]
+fn rows_of_each_format_are_gathered() {
+    fn check_format<F: Formats>(stream: &Stream) {
+        let indices = [40, 3, 7, 7, 0, 49, 22, 11, 3];
+        for scales in [Scales::None, Scales::Outer, Scales::Blocks(ColMajor)] {
+            check::<F, bf16>(stream, &indices, [136, 272], scales, false);
+        }
+        check::<F, f32>(stream, &indices, [23, 37], Scales::Blocks(RowMajor), true);
+    }
+    let stream = Device::auto().stream().unwrap();
+    check_format::<E5m2>(&stream);
+    check_format::<E4m3ByE5m2>(&stream);
+    check_format::<E5m2ByE4m3>(&stream);
 }
 
 #[test]

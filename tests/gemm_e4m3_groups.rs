@@ -1,11 +1,12 @@
-//! Batches and groups of products of 8-bit floats against sums in f64, on a GPU if there is one: every kernel, every
-//! kind of scales, sizes that are cut off, odd extents, a C that is added to, and scales that are not finite.
+//! Batches and groups of products of 8-bit floats against sums in f64, on a GPU if there is one: every kernel, formats
+//! of A and B, every kind of scales, sizes that are cut off, odd extents, a C that is added to, and scales that are not finite.
 
 use crate::by_kernel::by_kernel;
 use crate::convert::Convert;
+use crate::fp8_formats::{E4m3, E4m3ByE5m2, E5m2, E5m2ByE4m3, Formats};
 use cutlet::{
-    Device, DeviceTensor, Element, Error, F8E4M3, Float, Gemm, Layout, Stream, Tensor, TensorMut,
-    bf16, f16, layout,
+    Device, DeviceTensor, Element, Error, F8E4M3, Float, Gemm, Layout, Precision, Stream, Tensor,
+    TensorMut, bf16, f16, layout,
 };
 
 /// The kernels.
@@ -50,6 +51,7 @@ struct Case<'a> {
     factors: [f32; 2],
     /// Columns between the rows of C, and elements before the first one.
     padding: usize,
+    precision: Precision,
 }
 
 const PLAIN: Case<'_> = Case {
@@ -58,6 +60,7 @@ const PLAIN: Case<'_> = Case {
     scales: Some([Kind::Line; 2]),
     factors: [1.0, 0.0],
     padding: 0,
+    precision: Precision::Exact,
 };
 
 impl Case<'_> {
@@ -136,23 +139,26 @@ fn matrices([rows, columns, count]: [usize; 3], is_row_major: bool) -> Layout {
     }
 }
 
+/// Random numbers from −2 to 2.
+fn numbers<T: Convert>(random: &mut fastrand::Rng, count: usize) -> Vec<T> {
+    (0..count)
+        .map(|_| T::of(random.f64() * 4.0 - 2.0))
+        .collect()
+}
+
 const OLD: f64 = 7.0;
 
 /// Computes a case by the kernel of this name, and compares each entry of C. Rows of no product stay.
-fn check<D: Convert + Float>(stream: &Stream, case: Case<'_>, kernel: Option<&str>)
+fn check<F: Formats, D: Convert + Float>(stream: &Stream, case: Case<'_>, kernel: Option<&str>)
 where
-    F8E4M3: Element<D>,
+    F::Both: Element<D>,
 {
     let [m, n, k] = case.extents;
     let ([of_a, of_c], products) = (case.matrices(), case.products());
     let [alpha, beta] = case.factors;
     let mut random = fastrand::Rng::with_seed((m * 31 + n * 7 + k) as u64);
-    let mut numbers = |count: usize| -> Vec<F8E4M3> {
-        (0..count)
-            .map(|_| F8E4M3::of(random.f64() * 4.0 - 2.0))
-            .collect()
-    };
-    let (a, b) = (numbers(of_a * m * k), numbers(products * n * k));
+    let a: Vec<F::A> = numbers(&mut random, of_a * m * k);
+    let b: Vec<F::B> = numbers(&mut random, products * n * k);
     let mut some = |kind, lines, matrices| -> Vec<f32> {
         let scales = count(kind, lines, matrices);
         (0..scales).map(|_| random.f32() + 0.5).collect()
@@ -182,8 +188,11 @@ where
         layout!((dyn m, dyn n, dyn of_c):(dyn ld, 1, dyn (m * ld))),
     )
     .unwrap();
-    let gemm = Gemm::<F8E4M3, D>::new(&on_a, &on_b, to);
-    let mut gemm = by_kernel(kernel, gemm).alpha(alpha).beta(beta);
+    let gemm = F::gemm(&on_a, &on_b, to);
+    let mut gemm = by_kernel(kernel, gemm)
+        .alpha(alpha)
+        .beta(beta)
+        .precision(case.precision);
     if case.scales.is_some() {
         gemm = gemm.outer_scales(&on_scales[0], &on_scales[1]);
     }
@@ -220,14 +229,19 @@ where
             f64::from(beta) * OLD
         };
         let expected = f64::from(scale) * sum + added;
-        // What the instruction drops of a k-tile's sum, roundings that grow as √k, and the rounding of C.
-        let dropped = 1e-6 * (k as f64).sqrt() + 1e-3;
+        // What the instruction drops of a sum, which is a k-tile's or the whole one, roundings that grow as √k, and the
+        // rounding of C.
+        let dropped = match case.precision {
+            Precision::FastAccumulation => 2e-2,
+            _ => 1e-6 * (k as f64).sqrt() + 1e-3,
+        };
         let most =
             dropped * f64::from(scale.abs()) * squares.sqrt() + expected.abs() / 250.0 + 1e-6;
         let error = (found - expected).abs();
         assert!(
             error <= most,
-            "C[{row}, {j}, {matrix}] of {case:?} by {kernel:?}: {error} > {most}"
+            "C[{row}, {j}, {matrix}] of {case:?} by {kernel:?}, {}: {error} > {most}",
+            F::NAME
         );
     }
     for row in 0..of_c * m {
@@ -251,7 +265,7 @@ fn kernels(stream: &Stream) -> Vec<Option<&'static str>> {
 fn groups_in_one_a_have_a_factor_or_scales() {
     let stream = Device::auto().stream().unwrap();
     for kernel in kernels(&stream) {
-        check::<bf16>(&stream, PLAIN, kernel);
+        check::<E4m3, bf16>(&stream, PLAIN, kernel);
         let case = Case {
             rows: Rows::InOne(&[3, 61]),
             extents: [64, 128, 128],
@@ -262,10 +276,10 @@ fn groups_in_one_a_have_a_factor_or_scales() {
             factors: [-0.5, 0.0],
             ..case
         };
-        check::<bf16>(&stream, none, kernel);
+        check::<E4m3, bf16>(&stream, none, kernel);
         for scales in [[Kind::One, Kind::Line], [Kind::Line, Kind::Matrix]] {
             let scales = Some(scales);
-            check::<bf16>(&stream, Case { scales, ..case }, kernel);
+            check::<E4m3, bf16>(&stream, Case { scales, ..case }, kernel);
         }
     }
 }
@@ -279,17 +293,17 @@ fn masked_groups_have_a_factor_or_scales() {
             extents: [132, 136, 272],
             ..PLAIN
         };
-        check::<bf16>(&stream, case, kernel);
+        check::<E4m3, bf16>(&stream, case, kernel);
         let case = Case {
             rows: Rows::Masked(&[1, 20]),
             extents: [20, 72, 16],
             ..PLAIN
         };
         let scales = None;
-        check::<bf16>(&stream, Case { scales, ..case }, kernel);
+        check::<E4m3, bf16>(&stream, Case { scales, ..case }, kernel);
         for scales in [[Kind::Matrix, Kind::One], [Kind::One, Kind::Matrix]] {
             let scales = Some(scales);
-            check::<bf16>(&stream, Case { scales, ..case }, kernel);
+            check::<E4m3, bf16>(&stream, Case { scales, ..case }, kernel);
         }
     }
 }
@@ -307,11 +321,11 @@ fn batches_have_a_factor_or_scales() {
                 extents: [70, 136, 144],
                 ..PLAIN
             };
-            check::<bf16>(&stream, case, kernel);
+            check::<E4m3, bf16>(&stream, case, kernel);
             let scales = None;
-            check::<bf16>(&stream, Case { scales, ..case }, kernel);
+            check::<E4m3, bf16>(&stream, Case { scales, ..case }, kernel);
             let scales = Some([Kind::Matrix; 2]);
-            check::<bf16>(&stream, Case { scales, ..case }, kernel);
+            check::<E4m3, bf16>(&stream, Case { scales, ..case }, kernel);
         }
     }
 }
@@ -333,7 +347,7 @@ fn any_c_is_written_and_added_to() {
                     padding,
                     ..PLAIN
                 };
-                check::<bf16>(&stream, case, None);
+                check::<E4m3, bf16>(&stream, case, None);
             }
         }
     }
@@ -345,9 +359,9 @@ fn any_c_is_written_and_added_to() {
     };
     for scales in [Some([Kind::Line; 2]), Some([Kind::Matrix; 2]), None] {
         let case = Case { scales, ..case };
-        check::<bf16>(&stream, case, None);
-        check::<f16>(&stream, case, None);
-        check::<f32>(&stream, case, None);
+        check::<E4m3, bf16>(&stream, case, None);
+        check::<E4m3, f16>(&stream, case, None);
+        check::<E4m3, f32>(&stream, case, None);
     }
 }
 
@@ -410,5 +424,122 @@ fn other_numbers_of_scales_and_other_types_of_c_are_refused() {
         .run(&stream)
         .unwrap_err();
     assert!(matches!(error, Error::Arithmetic { .. }), "{error}");
-    assert!(error.to_string().contains("of bf16 for F8E4M3"), "{error}");
+    assert!(
+        error.to_string().contains("of bf16 for 8-bit floats"),
+        "{error}"
+    );
+}
+
+#[test]
+fn groups_have_fast_accumulation() {
+    let stream = Device::auto().stream().unwrap();
+    let precision = Precision::FastAccumulation;
+    let in_batch = Rows::All {
+        products: 3,
+        share_a: false,
+    };
+    let fast = "e4m3_grouped_128x224x128_2x1_coop_fast_outer";
+    for kernel in [None, Some(fast)] {
+        for rows in [
+            Rows::InOne(&[130, 0, 70, 1]),
+            Rows::Masked(&[5, 132, 0]),
+            in_batch,
+        ] {
+            for (scales, factors) in [(Some([Kind::Line; 2]), [1.0, 0.0]), (None, [-0.5, 2.0])] {
+                let case = Case {
+                    rows,
+                    scales,
+                    factors,
+                    precision,
+                    ..PLAIN
+                };
+                check::<E4m3, bf16>(&stream, case, kernel);
+            }
+        }
+    }
+    let case = Case {
+        extents: [210, 77, 48],
+        padding: 3,
+        precision,
+        ..PLAIN
+    };
+    check::<E4m3, bf16>(&stream, case, None);
+    // A kernel of fast accumulation is no candidate without it.
+    let zeros = stream.zeroed::<F8E4M3>(64 * 32).unwrap();
+    let ends = stream.upload(&[64i32]).unwrap();
+    let mut on_c = DeviceTensor::<bf16>::zeroed(&stream, [64, 64]).unwrap();
+    let error = Gemm::new(
+        Tensor::new(&zeros, [64, 32]).unwrap(),
+        Tensor::new(&zeros, matrices([32, 64, 1], false)).unwrap(),
+        &mut on_c,
+    )
+    .group_ends(&ends)
+    .instance(fast)
+    .run(&stream)
+    .unwrap_err();
+    assert!(matches!(error, Error::Instance { .. }), "{error}");
+}
+
+/// Groups and a batch of two formats by some kernels. Those of e4m3 have the same code.
+fn check_formats<F: Formats>() {
+    let stream = Device::auto().stream().unwrap();
+    let is_gpu = stream.device().compute_capability().is_some();
+    let in_batch = Rows::All {
+        products: 2,
+        share_a: true,
+    };
+    for kernel in [
+        "64x128x128_1x1_ws",
+        "128x128x128_1x1_coop",
+        "128x128x128_2x1_coop",
+    ] {
+        // The others have no body for the CPU.
+        if !is_gpu && !kernel.starts_with("64") {
+            continue;
+        }
+        let kernel = format!("{}_grouped_{kernel}_outer", F::NAME);
+        for rows in [
+            Rows::InOne(&[130, 0, 70, 1]),
+            Rows::Masked(&[5, 132, 0]),
+            in_batch,
+        ] {
+            let case = Case {
+                rows,
+                extents: [210, 136, 272],
+                ..PLAIN
+            };
+            check::<F, bf16>(&stream, case, Some(&kernel));
+        }
+    }
+    let odd = Case {
+        rows: Rows::InOne(&[20, 45]),
+        extents: [65, 77, 48],
+        scales: None,
+        factors: [0.5, -3.0],
+        padding: 5,
+        ..PLAIN
+    };
+    check::<F, bf16>(&stream, odd, None);
+    // Products of a batch run one by one where no kernel has them all.
+    let one_by_one = Case {
+        rows: in_batch,
+        extents: [33, 40, 37],
+        ..PLAIN
+    };
+    check::<F, f32>(&stream, one_by_one, None);
+}
+
+#[test]
+fn groups_of_e5m2_by_e5m2() {
+    check_formats::<E5m2>();
+}
+
+#[test]
+fn groups_of_e4m3_by_e5m2() {
+    check_formats::<E4m3ByE5m2>();
+}
+
+#[test]
+fn groups_of_e5m2_by_e4m3() {
+    check_formats::<E5m2ByE4m3>();
 }

@@ -3,11 +3,12 @@
 
 use crate::batches::batch;
 use crate::convert::Convert;
+use crate::fp8_formats::{E4m3, E5m2ByE4m3, Formats};
 use std::fmt;
 use std::time::Duration;
 
 use cutlet::{
-    Buffer, Device, Event, F8E4M3, Gather, Gemm, IndexedRows, Matrix, MatrixMut, Order, Result,
+    Buffer, Device, Event, Gather, Gemm, IndexedRows, Matrix, MatrixMut, Order, Precision, Result,
     Stream, gemm,
 };
 use cutlet_not_run::not_run;
@@ -176,6 +177,11 @@ fn groups_cost_little_more_than_one_product() -> Result<()> {
 
 #[test]
 fn groups_of_8_bit_floats_cost_little_more_than_one_product() -> Result<()> {
+    groups_of_formats_cost::<E4m3>()?;
+    groups_of_formats_cost::<E5m2ByE4m3>()
+}
+
+fn groups_of_formats_cost<F: Formats>() -> Result<()> {
     let device = Device::auto();
     if device.compute_capability() != Some((9, 0)) {
         not_run("there is no Hopper GPU");
@@ -186,8 +192,8 @@ fn groups_of_8_bit_floats_cost_little_more_than_one_product() -> Result<()> {
         let &Case { groups, n, k, .. } = case;
         let (ends, m) = case.ends();
         let (a, b) = (
-            elements::<F8E4M3>(&stream, m * k)?,
-            elements::<F8E4M3>(&stream, groups * k * n)?,
+            elements::<F::A>(&stream, m * k)?,
+            elements::<F::B>(&stream, groups * k * n)?,
         );
         let mut c = stream.zeroed::<bf16>(m * n)?;
         let ends = stream.upload(&ends)?;
@@ -199,29 +205,32 @@ fn groups_of_8_bit_floats_cost_little_more_than_one_product() -> Result<()> {
         let of_a = Matrix::with_ld(&of_a, m, k_blocks, Order::ColMajor, ld)?;
         let of_b = elements::<f32>(&stream, groups * k_blocks * n_blocks)?;
         let a = Matrix::row_major(&a, m, k)?;
-        let times = interleaved::<4>(&stream, |kind| {
+        let times = interleaved::<6>(&stream, |kind| {
             let c = MatrixMut::row_major(&mut c, m, n)?;
             let several = batch(&b, groups, k, n, Order::ColMajor);
             let one = Matrix::col_major(&b, k, n)?;
             let mut gemm = match kind {
-                0 => Gemm::new(a, several, c).outer_scales(&of_rows, &of_columns),
-                1 => Gemm::new(a, one, c).outer_scales(&of_rows, of_column),
+                0 | 4 => F::gemm(a, several, c).outer_scales(&of_rows, &of_columns),
+                1 | 5 => F::gemm(a, one, c).outer_scales(&of_rows, of_column),
                 2 => {
                     let of_b = batch(&of_b, groups, k_blocks, n_blocks, Order::ColMajor);
-                    Gemm::new(a, several, c).block_scales(of_a, of_b)
+                    F::gemm(a, several, c).block_scales(of_a, of_b)
                 }
                 _ => {
                     let of_b = Matrix::col_major(&of_b, k_blocks, n_blocks)?;
-                    Gemm::new(a, one, c).block_scales(of_a, of_b)
+                    F::gemm(a, one, c).block_scales(of_a, of_b)
                 }
             };
             if kind % 2 == 0 {
                 gemm = gemm.group_ends(&ends);
             }
+            if kind >= 4 {
+                gemm = gemm.precision(Precision::FastAccumulation);
+            }
             gemm.run(&stream)
         })?;
         let flops = 2.0 * (m * n * k) as f64;
-        let [outer, plain_outer, blocks, plain_blocks] = times.map(|time| {
+        let [outer, one_outer, blocks, one_blocks, fast, one_fast] = times.map(|time| {
             let seconds = time.as_secs_f64();
             format!(
                 "{:.1} µs, {:.0} TFLOP/s",
@@ -230,8 +239,9 @@ fn groups_of_8_bit_floats_cost_little_more_than_one_product() -> Result<()> {
             )
         });
         println!(
-            "e4m3, {case}: scales of rows and columns {outer} (one product {plain_outer}); scales of blocks {blocks} (one \
-             product {plain_blocks})"
+            "{}, {case}: scales of rows and columns {outer} (one product {one_outer}); scales of blocks {blocks} (one \
+             product {one_blocks}); fast {fast} (one product {one_fast})",
+            F::NAME
         );
     }
     Ok(())

@@ -4,6 +4,7 @@ mod activations;
 mod batches;
 mod by_kernel;
 mod convert;
+mod fp8_formats;
 mod host_matrix;
 mod place;
 mod random;

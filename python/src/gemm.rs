@@ -19,8 +19,8 @@ use crate::product::{Product, Sizes, type_of_product};
 ///     residual: (m, n), of `out`'s type. It is added once, or `beta` times.
 ///     activation: "relu", "gelu" with the hyperbolic tangent, "gelu_erf" without an approximation, "silu", or "swiglu":
 ///         columns of b are gates and ups by turns, and out is (m, n / 2).
-///     precision: "exact", "tf32" or "3xtf32", for float32; "exact" or "fast-accumulation", for float8_e4m3fn.
-///     scale_a, scale_b: Scales of blocks of float8_e4m3fn, of float32: (m, k / 128) for 1×128 elements of a, and
+///     precision: "exact", "tf32" or "3xtf32", for float32; "exact" or "fast-accumulation", for 8-bit floats.
+///     scale_a, scale_b: Scales of blocks of 8-bit floats, of float32: (m, k / 128) for 1×128 elements of a, and
 ///         (k / 128, n / 128) for 128×128 elements of b, rounded up. A scale_a whose columns are contiguous, and such a
 ///         scale_b, are not copied. Or scales of 8-bit floats and of int8 into a float, of float32: m or 1 for rows of
 ///         a, and n or 1 for columns of b, as (m,) and (n,) or (m, 1) and (1, n).

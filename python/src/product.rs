@@ -170,10 +170,30 @@ impl Scaling for bf16 {}
 impl Scaling for f16 {}
 impl Scaling for f64 {}
 
-/// Element types that have no scales but those of rows and columns.
-macro_rules! with_outer_scales {
+impl Scaling for i8 {
+    fn outer_scaled<'a, D: Gating>(
+        gemm: Gemm<'a, Self, D>,
+        scales: [View<'a, f32>; 2],
+    ) -> Gemm<'a, Self, D> {
+        D::outer_scaled(gemm, scales)
+    }
+}
+
+macro_rules! floats8 {
     ($($element:ty),+) => {$(
         impl Scaling for $element {
+            fn scaled<'a, D: DeviceData>(
+                gemm: Gemm<'a, Self, D>,
+                (of_a, of_b): (BlockScales<'a>, BlockScales<'a>),
+            ) -> Gemm<'a, Self, D> {
+                match (of_a, of_b) {
+                    (BlockScales::OfOne(a), BlockScales::OfOne(b)) => gemm.block_scales(a, b),
+                    (BlockScales::OfOne(a), BlockScales::OfEach(b)) => gemm.block_scales(a, b),
+                    (BlockScales::OfEach(a), BlockScales::OfOne(b)) => gemm.block_scales(a, b),
+                    (BlockScales::OfEach(a), BlockScales::OfEach(b)) => gemm.block_scales(a, b),
+                }
+            }
+
             fn outer_scaled<'a, D: Gating>(
                 gemm: Gemm<'a, Self, D>,
                 scales: [View<'a, f32>; 2],
@@ -183,28 +203,7 @@ macro_rules! with_outer_scales {
         }
     )+};
 }
-with_outer_scales!(i8, F8E5M2, MixedF8<F8E4M3, F8E5M2>, MixedF8<F8E5M2, F8E4M3>);
-
-impl Scaling for F8E4M3 {
-    fn scaled<'a, D: DeviceData>(
-        gemm: Gemm<'a, Self, D>,
-        (of_a, of_b): (BlockScales<'a>, BlockScales<'a>),
-    ) -> Gemm<'a, Self, D> {
-        match (of_a, of_b) {
-            (BlockScales::OfOne(a), BlockScales::OfOne(b)) => gemm.block_scales(a, b),
-            (BlockScales::OfOne(a), BlockScales::OfEach(b)) => gemm.block_scales(a, b),
-            (BlockScales::OfEach(a), BlockScales::OfOne(b)) => gemm.block_scales(a, b),
-            (BlockScales::OfEach(a), BlockScales::OfEach(b)) => gemm.block_scales(a, b),
-        }
-    }
-
-    fn outer_scaled<'a, D: Gating>(
-        gemm: Gemm<'a, Self, D>,
-        scales: [View<'a, f32>; 2],
-    ) -> Gemm<'a, Self, D> {
-        D::outer_scaled(gemm, scales)
-    }
-}
+floats8!(F8E4M3, F8E5M2, MixedF8<F8E4M3, F8E5M2>, MixedF8<F8E5M2, F8E4M3>);
 
 /// Scales of blocks.
 #[expect(
@@ -342,8 +341,8 @@ impl Product<'_> {
     }
 
     /// Whether scales are of rows and columns: as many as these, with fewer dimensions or as matrices, or one of all. Of
-    /// e4m3, other matrices are scales of blocks.
-    fn are_outer(&self, [of_a, of_b]: [&Array; 2]) -> bool {
+    /// 8-bit floats, other matrices are scales of blocks.
+    fn are_outer(&self, [scales_a, scales_b]: [&Array; 2]) -> bool {
         let is_outer = |scales: &Array, of: &Array, own: [usize; 2]| {
             let [.., rows, columns] = *scales.shape() else {
                 return true;
@@ -353,12 +352,11 @@ impl Product<'_> {
         let ([.., m, _], [.., n]) = (self.a.shape(), self.b.shape()) else {
             return false;
         };
-        match [self.a.data_type, self.b.data_type] {
-            [DataType::F8E4M3, DataType::F8E4M3] => {
-                is_outer(of_a, self.a, [*m, 1]) && is_outer(of_b, self.b, [1, *n])
+        match self.a.data_type {
+            of_a if is_float8(of_a) => {
+                is_outer(scales_a, self.a, [*m, 1]) && is_outer(scales_b, self.b, [1, *n])
             }
-            [DataType::I8, _] => true,
-            types => types.into_iter().all(is_float8),
+            other => other == DataType::I8,
         }
     }
 
@@ -369,7 +367,7 @@ impl Product<'_> {
         scales: &Array,
         operand: &Array,
     ) -> Result<Shaped> {
-        if self.a.data_type != DataType::F8E4M3 {
+        if !is_float8(self.a.data_type) {
             return wrong_type(format!(
                 "{operation}: a is {}, and scale_a and scale_b were given; they are for float8_e4m3fn, float8_e5m2 and \
                  int8",

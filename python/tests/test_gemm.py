@@ -115,13 +115,16 @@ def scaled(random, a, b):
     yield of_a, of_b, wide(a) * spread_a, wide(b) * spread_b
 
 
-def test_scales_of_several_products():
+E4M3, E5M2 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
+
+
+@pytest.mark.parametrize("formats", [(E4M3, E4M3), (E5M2, E4M3), (E5M2, E5M2)])
+def test_scales_of_several_products(formats):
     random = numpy.random.default_rng(3)
-    e4m3 = ml_dtypes.float8_e4m3fn
     m, n, k = 10, 136, 272
-    a = random.uniform(-2, 2, (3, m, k)).astype(e4m3)
+    a = random.uniform(-2, 2, (3, m, k)).astype(formats[0])
     # Columns are contiguous.
-    b = random.uniform(-2, 2, (3, n, k)).astype(e4m3).transpose(0, 2, 1)
+    b = random.uniform(-2, 2, (3, n, k)).astype(formats[1]).transpose(0, 2, 1)
     close = lambda c, expected: numpy.testing.assert_allclose(wide(c), expected, rtol=1 / 100, atol=0.1)
     for scale_a, scale_b, of_a, of_b in scaled(random, a, b):
         close(cutlet.gemm_batched(a, b, scale_a=scale_a, scale_b=scale_b), of_a @ of_b)

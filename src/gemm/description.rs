@@ -12,7 +12,7 @@ use super::epilogue::{Activation, Bias, EpilogueArgs};
 use super::families::{self, KernelFamily};
 use super::group_sizes::{GroupEnds, GroupRows};
 use super::indexed_rows::RowIndices;
-use super::operand::{Operand, ScaledOperand};
+use super::operand::{BlockScaledOperand, Operand, ScaledOperand};
 use super::outer_mode::OuterMode;
 use super::outer_scales::{OperandScales, OuterScales};
 use super::plan::{self, Plan};
@@ -202,7 +202,7 @@ impl<'a, T: Operand, D: DeviceData> Gemm<'a, T, D> {
     /// right.
     ///
     /// [`run`](Self::run) fails if there is not an end for each B, if C is column-major, if there is a residual, or if
-    /// C has another type than the kernels write: that of A, `i32` for `i8`, or `bf16` for `F8E4M3`.
+    /// C has another type than the kernels write: that of A, `i32` for `i8`, or `bf16` for 8-bit floats.
     ///
     /// ```
     /// use cutlet::{Device, DeviceTensor, Gemm, layout};
@@ -443,8 +443,8 @@ where
     }
 }
 
-impl<'a, D: DeviceData> Gemm<'a, F8E4M3, D> {
-    /// Multiplies A and B by scales of blocks: 1×128 elements of A have a scale, and 128×128 elements of B. The last
+impl<'a, T: BlockScaledOperand, D: DeviceData> Gemm<'a, T, D> {
+    /// Multiplies A and B, of 8-bit floats, by scales of blocks: 1×128 elements of A have a scale, and 128×128 elements of B. The last
     /// blocks may be smaller. `of_a` is (m, k/128) and `of_b` is (k/128, n/128), both rounded up.
     ///
     /// Nothing is copied if `of_a` is column-major at multiples of 16 bytes, and `of_b` column-major. C is row-major.
@@ -556,7 +556,7 @@ impl<'a, T: ScaledOperand, D: Float> Gemm<'a, T, D> {
     /// kernel scales.
     ///
     /// [`run`](Self::run) fails if there are other numbers of scales, if C overlaps them, or if C is scattered. Also in
-    /// groups, unless operands are `F8E4M3` and C is of `bf16`.
+    /// groups, unless operands are 8-bit floats and C is of `bf16`.
     ///
     /// ```
     /// use cutlet::{Device, DeviceTensor, Gemm};

@@ -55,6 +55,9 @@ impl sealed::Scaled for i8 {
 }
 impl ScaledOperand for i8 {}
 
+/// An element type of A and B whose blocks may have [scales](crate::Gemm::block_scales), too: the 8-bit floats.
+pub trait BlockScaledOperand: ScaledOperand {}
+
 macro_rules! scaled_floats {
     ($($element:ty),*) => {$(
         impl sealed::Scaled for $element {
@@ -65,6 +68,7 @@ macro_rules! scaled_floats {
             }
         }
         impl ScaledOperand for $element {}
+        impl BlockScaledOperand for $element {}
     )*};
 }
 scaled_floats!(F8E4M3, F8E5M2, MixedF8<F8E4M3, F8E5M2>, MixedF8<F8E5M2, F8E4M3>);

@@ -279,7 +279,7 @@ pub fn plan<T: Operand, D: DeviceData>(
         (None, _) if problem.groups.have_sizes() => Err(Error::Arithmetic {
             asked: "a product of groups whose rows are known on the device".to_string(),
             found: "no kernel has it for these element types; use a C of A's type, of i32 for i8, and of bf16 for \
-                    F8E4M3, whose operands are K-major at multiples of 16 bytes",
+                    8-bit floats, whose operands are K-major at multiples of 16 bytes",
         }),
         (None, _) if !problem.groups.are_one() => {
             let planner = Planner::new(families, types, choice);

@@ -61,7 +61,8 @@ fn count(entry: &str) -> Counts {
 /// The content of `barriers.txt`: the barriers that were looked at, by the release of the compiler that made them. A
 /// release has only those kernels whose barriers differ from those of the release before.
 ///
-/// A kernel without barriers has no line, and one for f16 has none if it has the barriers of that for bf16.
+/// A kernel without barriers has no line. Neither has one for f16 with the barriers of that for bf16, nor one for e5m2,
+/// alone or beside e4m3, with those of that for e4m3.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Record(BTreeMap<Release, BTreeMap<Kernel, Counts>>);
 
@@ -149,12 +150,12 @@ impl Record {
             kernels.retain(|kernel, _| found.0.contains_key(kernel));
         }
         self.0.remove(&release);
-        // Those for bf16 first, because others refer to them.
-        let (of_f16, others) = found
+        // Those that others refer to first.
+        let (derived, others) = found
             .0
             .iter()
             .partition::<Vec<_>, _>(|(kernel, _)| twin(kernel).is_some());
-        for (kernel, counts) in others.into_iter().chain(of_f16) {
+        for (kernel, counts) in others.into_iter().chain(derived) {
             if self.expected(release, kernel) != *counts {
                 let kernels = self.0.entry(release).or_default();
                 kernels.insert(kernel.clone(), *counts);
@@ -176,10 +177,17 @@ impl Record {
     }
 }
 
-/// The kernel for bf16 whose text that of a kernel for f16 is made of.
+/// The kernel whose text that of a kernel for f16, or for 8-bit floats but e4m3, is made of.
 fn twin((name, target): &Kernel) -> Option<Kernel> {
-    let is_of_f16 = name.contains("f16") && !name.contains("bf16");
-    is_of_f16.then(|| (name.replace("f16", "bf16"), target.clone()))
+    let of_8_bits = ["e5m2_", "e4m3e5m2_", "e5m2e4m3_"]
+        .iter()
+        .find_map(|formats| name.strip_prefix(formats));
+    let twin = match of_8_bits {
+        Some(rest) => format!("e4m3_{rest}"),
+        None if name.contains("f16") && !name.contains("bf16") => name.replace("f16", "bf16"),
+        None => return None,
+    };
+    Some((twin, target.clone()))
 }
 
 impl fmt::Display for Record {
@@ -287,6 +295,20 @@ mod tests {
         assert!(!record.to_string().contains("\nf16_64"), "{record}");
         assert_eq!(record.faults(OLD, &both).unwrap(), [""; 0]);
         let differing = barriers(&[("f16_64", "\tret;\n"), ("bf16_64", "\tbar.sync \t0;\n")]);
+        assert_eq!(record.faults(OLD, &differing).unwrap().len(), 2);
+    }
+
+    #[test]
+    fn kernels_for_other_formats_of_8_bits_have_the_barriers_of_those_for_e4m3() {
+        let names = ["e4m3_64", "e5m2_64", "e4m3e5m2_64", "e5m2e4m3_64"];
+        let all = barriers(&names.map(|name| (name, "\tbar.sync \t0;\n")));
+        let record = Record::default().updated(OLD, &all).unwrap();
+        assert!(!record.to_string().contains("e5m2"), "{record}");
+        assert_eq!(record.faults(OLD, &all).unwrap(), [""; 0]);
+        let differing = barriers(&[
+            ("e5m2e4m3_64", "\tret;\n"),
+            ("e4m3_64", "\tbar.sync \t0;\n"),
+        ]);
         assert_eq!(record.faults(OLD, &differing).unwrap().len(), 2);
     }
 

@@ -59,8 +59,8 @@ usage: cargo xtask <task>
                 documentation, the README's program and an own kernel made from the packages; lists what to publish
   book          makes a book of the guide, with mdBook, in target/book/html, and the playground beside its pages
   ptx --record  writes xtask/barriers.txt, after someone has looked at the kernels' barriers
-  nightly       what takes longer: assembles for all GPUs, compiles the kernels for f16 and compares them with those made
-                of bf16's text, runs `arm`, and judges the fit of the choice of a kernel
+  nightly       what takes longer: assembles for all GPUs, compiles the kernels for f16 and e5m2 and compares them with
+                those made of the text for bf16 and e4m3, runs `arm`, and judges the fit of the choice of a kernel
   python        builds the wheel of the Python package, installs it into a fresh virtual environment and runs its tests
                 there; needs python3 with pip, which fetches maturin, NumPy and pytest
   python --hub  builds the wheel, and makes the folder in target/python/hub that Hugging Face's `kernels` loads

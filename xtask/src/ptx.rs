@@ -31,7 +31,8 @@ pub fn run() -> Outcome {
     check(Formats::Derived, FEW_GPUS)
 }
 
-/// The same for more GPUs. Compiles the kernels for f16 as well, and compares them with those that are made of bf16's.
+/// The same for more GPUs. Compiles the kernels for f16 and e5m2 as well, and compares them with those that are
+/// made of the text for bf16 and e4m3.
 pub fn run_for_all() -> Outcome {
     check(Formats::Compared, ALL_GPUS)
 }

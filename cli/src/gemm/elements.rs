@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::arithmetic::{Element, Stored};
 use crate::measure::dtype::Dtype;
-use crate::measure::scales::{Scale, Scales, scale, scale_but_blocks};
+use crate::measure::scales::{Scale, Scales, scale};
 
 /// The element types and the precision of a command's products.
 #[derive(Args, Clone, Copy, Debug)]
@@ -53,16 +53,13 @@ impl ElementsArgs {
     /// # Errors
     /// If products of these types have no such scales.
     pub fn expect_scales(&self, scales: Scales) -> Result<(), String> {
-        let found = match (self.dtype, scales) {
-            (_, Scales::None) | (Elements::E4m3, _) => return Ok(()),
-            (Elements::E5m2, Scales::Tensor | Scales::Outer) => return Ok(()),
-            (Elements::E5m2, Scales::Blocks) => "products of e5m2 have those of rows and columns",
-            _ => "products of e4m3 and e5m2 have some",
-        };
-        Err(format!(
-            "scales ({scales}) were asked for of {}, but {found}; leave out --scales, or name others",
-            self.dtype.name()
-        ))
+        match (self.dtype, scales) {
+            (_, Scales::None) | (Elements::E4m3 | Elements::E5m2, _) => Ok(()),
+            _ => Err(format!(
+                "scales ({scales}) were asked for of {}, but products of e4m3 and e5m2 have some; leave out --scales",
+                self.dtype.name()
+            )),
+        }
     }
 
     /// Does `work` in these types.
@@ -84,9 +81,9 @@ impl ElementsArgs {
             (Of::E4m3, OfC::F32) => work.run_scaled::<F8E4M3, f32>(scale),
             (Of::E4m3, OfC::Bf16) => work.run_scaled::<F8E4M3, bf16>(scale),
             (Of::E4m3, OfC::F16) => work.run_scaled::<F8E4M3, f16>(scale),
-            (Of::E5m2, OfC::F32) => work.run_scaled::<F8E5M2, f32>(scale_but_blocks),
-            (Of::E5m2, OfC::Bf16) => work.run_scaled::<F8E5M2, bf16>(scale_but_blocks),
-            (Of::E5m2, OfC::F16) => work.run_scaled::<F8E5M2, f16>(scale_but_blocks),
+            (Of::E5m2, OfC::F32) => work.run_scaled::<F8E5M2, f32>(scale),
+            (Of::E5m2, OfC::Bf16) => work.run_scaled::<F8E5M2, bf16>(scale),
+            (Of::E5m2, OfC::F16) => work.run_scaled::<F8E5M2, f16>(scale),
             (Of::F64, OfC::F64) => work.run::<f64, f64>(),
             (Of::I8, OfC::I32) => work.run::<i8, i32>(),
             (of, of_c) => {

@@ -4,7 +4,9 @@ use std::fmt;
 use std::rc::Rc;
 
 use clap::ValueEnum;
-use cutlet::{Buffer, DeviceData, F8E4M3, Float, Gemm, ScaledOperand, Stream, Tensor, layout};
+use cutlet::{
+    BlockScaledOperand, Buffer, DeviceData, Float, Gemm, ScaledOperand, Stream, Tensor, layout,
+};
 
 use crate::normal::generator;
 use cutlet_cli::cublas;
@@ -171,10 +173,10 @@ pub type Scale<T, D> =
     for<'a> fn(Gemm<'a, T, D>, &'a DeviceScales) -> cutlet::Result<Gemm<'a, T, D>>;
 
 /// Gives a product scales of any kind.
-pub fn scale<'a, D: Float>(
-    gemm: Gemm<'a, F8E4M3, D>,
+pub fn scale<'a, T: BlockScaledOperand, D: Float>(
+    gemm: Gemm<'a, T, D>,
     scales: &'a DeviceScales,
-) -> cutlet::Result<Gemm<'a, F8E4M3, D>> {
+) -> cutlet::Result<Gemm<'a, T, D>> {
     match scales.host.places.are {
         Scales::Blocks => scale_by_blocks(gemm, scales),
         _ => scale_but_blocks(gemm, scales),
@@ -182,10 +184,10 @@ pub fn scale<'a, D: Float>(
 }
 
 /// Gives a product scales of blocks.
-pub fn scale_by_blocks<'a, D: DeviceData>(
-    gemm: Gemm<'a, F8E4M3, D>,
+pub fn scale_by_blocks<'a, T: BlockScaledOperand, D: DeviceData>(
+    gemm: Gemm<'a, T, D>,
     DeviceScales { host, a, b }: &'a DeviceScales,
-) -> cutlet::Result<Gemm<'a, F8E4M3, D>> {
+) -> cutlet::Result<Gemm<'a, T, D>> {
     let places = host.places;
     let [m, n, _] = places.extents;
     let (k_blocks, n_blocks, ld) = (places.k_blocks(), n.div_ceil(BLOCK), places.ld_of_b());

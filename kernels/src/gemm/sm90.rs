@@ -17,15 +17,16 @@
 //! | `quantized_store` | from accumulators to a C of e4m3 with scales of blocks |
 //! | `swiglu_store` | from accumulators of gates and ups to a C of half as many columns |
 //! | [`kernel_traits`], [`instance`] | what the host chooses a kernel by, and how it launches it |
-//! | [`instances`], [`k_major_instances`], [`e5m2_instances`], [`i8_instances`], [`block_scaled_instances`], [`grouped_instances`], [`e4m3_group_instances`] | the kernels that the library launches |
+//! | [`instances`], [`k_major_instances`], [`i8_instances`], [`block_scaled_instances`], [`grouped_instances`], [`fp8_group_instances`] | the kernels that the library launches |
+//! | `fp8_formats` | those for 8-bit floats of two formats, out of those for e4m3 |
 
 pub mod block_scaled_instances;
 mod block_scales;
 mod config;
-pub mod e4m3_group_instances;
-pub mod e5m2_instances;
 mod element_types;
 mod epilogue_subtiles;
+mod fp8_formats;
+pub mod fp8_group_instances;
 pub mod grouped_instances;
 pub mod i8_instances;
 #[cfg(not(target_arch = "nvptx64"))]

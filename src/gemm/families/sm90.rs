@@ -7,10 +7,9 @@
 
 mod block_scaled;
 mod block_scaled_groups;
-mod e4m3_groups;
-mod e5m2;
 mod epilogue_plan;
 mod fixup;
+mod fp8;
 mod grouped;
 mod i8;
 mod k_major;
@@ -18,6 +17,7 @@ mod launch;
 mod outer_scaled;
 mod prefetch;
 mod quantized_e4m3;
+mod scaled_groups;
 mod sm_affinity;
 mod tma_operand;
 
@@ -56,12 +56,12 @@ use crate::gemm::registry::{
     Family, Fused, IndexedOperand, KernelQuery, Launch, LaunchPlan, has_code,
 };
 use crate::{Error, MatrixMut, Order, Result};
-pub use e5m2::E5m2;
 pub use epilogue_plan::EpiloguePlan;
 use fixup::FixupCounters;
+pub use fp8::Fp8;
 use grouped::grouped;
 pub use i8::I8;
-pub use k_major::{E4m3, Tf32};
+pub use k_major::Tf32;
 use launch::{Prepared, To, Types, Workspace};
 pub use quantized_e4m3::QuantizedE4m3;
 use tma_operand::TmaOperand;

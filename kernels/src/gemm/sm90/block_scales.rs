@@ -61,6 +61,8 @@ pub struct ScalesOfBlocks {
     pub ld: i64,
     /// Elements from the scales of one matrix to those of the next.
     pub stride: i64,
+    /// The last row. Clusters that compute Cᵀ multiply tiles beyond it, which nothing stores.
+    pub last: i64,
 }
 
 /// The box of the map of the lines' scales: those of a tile.
@@ -186,7 +188,9 @@ where
         let (first_row, nth_b) = tile.group;
         let [column, _] = tile_origin::<C::UnitB>((column, 0u32));
         let row = i64::from(column) / BLOCK as i64;
-        let ScalesOfBlocks { first, ld, stride } = self.of_b;
+        let ScalesOfBlocks {
+            first, ld, stride, ..
+        } = self.of_b;
         let to_b = i64::from(nth_b) * stride;
         // SAFETY: the launcher promises a scale for each block, and the kernel before this one has ended.
         let of_b = unsafe { first.load(to_b + row * ld + i64::from(k_tile)) };

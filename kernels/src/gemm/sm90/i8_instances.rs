@@ -18,7 +18,7 @@ use half::{bf16, f16};
 use super::instance::{Instance, concat, count};
 #[cfg(all(feature = "hopper", not(target_arch = "nvptx64")))]
 use super::instances::{ANY, clusters};
-use super::instances::{cpu_body, instances_of};
+use super::instances::{cpu_body, instances_of, types_for};
 use super::{ByTma, Config, OfI8, OneProduct, Sm90, Storage, ToMatrix, gemm};
 use crate::gemm::args::Args;
 use crate::gemm::config::{

@@ -83,25 +83,30 @@ impl<T: ElementTypes, Epi: Epilogue> Instance<T, Epi> {
         }
     }
 
-    /// Instances of a kernel with this configuration, in clusters of these rows and columns.
-    pub(super) const fn in_clusters<C: Config<Types = T>, const N: usize>(
+    /// Instances of a kernel with this configuration, in clusters of these rows and columns. If it computes
+    /// `Cᵀ = Bᵀ·Aᵀ`, its element types are those of Bᵀ and Aᵀ.
+    pub(super) const fn in_clusters<C: Config<Out = T::Out, Scaling = T::Scaling>, const N: usize>(
         kernel: &'static Kernel<Arguments<T, Epi>>,
         clusters: [[u32; 2]; N],
     ) -> [Self; N]
     where
         Epi: Epilogue<Acc = Acc<C>>,
     {
-        let mut instances = [Self::in_cluster::<C>(kernel, clusters[0]); N];
+        let first = Self {
+            kernel,
+            traits: KernelTraits::of::<C, Epi>(kernel.name(), clusters[0]),
+        };
+        let mut instances = [first; N];
         let mut nth = 1;
         while nth < N {
-            instances[nth] = Self::in_cluster::<C>(kernel, clusters[nth]);
+            instances[nth].traits = KernelTraits::of::<C, Epi>(kernel.name(), clusters[nth]);
             nth += 1;
         }
         instances
     }
 }
 
-/// The arguments of a kernel of e4m3 with scales of blocks: maps of A, B, C and the lines' scales, the blocks' scales, C,
+/// The arguments of a kernel of 8-bit floats with scales of blocks: maps of A, B, C and the lines' scales, the blocks' scales, C,
 /// the workspace, the arguments and the epilogue.
 pub type BlockScaledArguments<Epi = Scale> = (
     TensorMap,
@@ -115,7 +120,7 @@ pub type BlockScaledArguments<Epi = Scale> = (
     Epi,
 );
 
-/// A kernel of e4m3 with scales of blocks, and its traits in the cluster that it is launched in.
+/// A kernel of 8-bit floats with scales of blocks, and its traits in the cluster that it is launched in.
 #[derive(Debug)]
 pub struct BlockScaledInstance<Epi: 'static = Scale> {
     /// The kernel.

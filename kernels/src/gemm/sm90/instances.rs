@@ -41,6 +41,9 @@ macro_rules! cpu_body {
     (bf16 cpu) => {
         crate::gemm::config::BODY
     };
+    (e4m3 cpu) => {
+        crate::gemm::config::BODY
+    };
     ($format:ident cpu_both) => {
         crate::gemm::config::BODY
     };
@@ -116,10 +119,21 @@ macro_rules! instances {
     };
 }
 
-/// Kernels of element types with an epilogue; the k of their k-tiles; under which condition they are compiled for the GPU, and which other
+/// The element types of a kernel by the major of its C: those of the product that it computes, which may be of Bᵀ and Aᵀ.
+macro_rules! types_for {
+    (M: $types:ty, $transposed:ty) => {
+        $transposed
+    };
+    ($c:ident: $types:ty, $transposed:ty) => {
+        $types
+    };
+}
+pub(super) use types_for;
+
+/// Kernels of element types (`=>` those of Bᵀ and Aᵀ, if they differ) with an epilogue; the k of their k-tiles; under which condition they are compiled for the GPU, and which other
 /// kernels' PTX is derived from theirs.
 macro_rules! instances_of {
-    ($(#[$list_doc:meta])* $list:ident of $format:ident to $out:ident: $types:ty, $epilogue:ty, k $k:literal, compiled if $condition:tt, also $also:tt:
+    ($(#[$list_doc:meta])* $list:ident of $format:ident to $out:ident: $types:ty => $transposed:ty, $epilogue:ty, k $k:literal, compiled if $condition:tt, also $also:tt:
         $($name:ident = [$a:ident, $b:ident, $c:ident] $m:literal, $n:literal, $stages:ty,
             $cluster:ty $(: $launched:tt)?, $consumers:ty $(, $cpu:ident)?;)+
     ) => {
@@ -130,7 +144,7 @@ macro_rules! instances_of {
                 use super::*;
 
                 /// The configuration.
-                pub type Kernel = Sm90<$types, $a, $b, $c, Tile<$m, $n, $k>, $stages, $cluster, $consumers,
+                pub type Kernel = Sm90<types_for!($c: $types, $transposed), $a, $b, $c, Tile<$m, $n, $k>, $stages, $cluster, $consumers,
                     EpilogueTile<{ epilogue_n::<$out>($n) }>>;
 
                 instantiate! {
@@ -163,6 +177,11 @@ macro_rules! instances_of {
         $(#[$list_doc])*
         #[cfg(all(not(feature = "hopper"), not(target_arch = "nvptx64")))]
         pub static $list: &[Instance<$types, $epilogue>] = &[];
+    };
+    ($(#[$list_doc:meta])* $list:ident of $format:ident to $out:ident: $types:ty, $($rest:tt)+) => {
+        instances_of! {
+            $(#[$list_doc])* $list of $format to $out: $types => $types, $($rest)+
+        }
     };
 }
 

@@ -114,8 +114,11 @@ impl<C: Config<Scaling = TransposedBlockScales>> Factors<C> for ColumnFactors<C>
     fn of_tile(&self, tile: &MainloopTile, k_tile: u32) -> f32 {
         let (row, _) = tile.begin;
         let [row, _] = tile_origin::<C::UnitA>((row, 0u32));
-        let ScalesOfBlocks { first, ld, .. } = self.of_a;
-        let of_rows = i64::from(row) / BLOCK as i64 * ld;
+        let ScalesOfBlocks {
+            first, ld, last, ..
+        } = self.of_a;
+        // A cluster's tiles beyond C are multiplied, too.
+        let of_rows = (i64::from(row) / BLOCK as i64).min(last) * ld;
         // SAFETY: the launcher promises a scale for each block, and the kernel before this one has ended.
         unsafe { first.load(of_rows + i64::from(k_tile)) }
     }

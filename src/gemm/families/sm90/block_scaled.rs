@@ -4,7 +4,6 @@ use std::ptr;
 
 use cutlet_device::DeviceData;
 use cutlet_device::collective::{ArrivalCounters, DynamicCluster, SmAffinity};
-use cutlet_device::fp8::F8E4M3;
 use cutlet_device::tma::TensorMap;
 use cutlet_host::{Backend, Function, LaunchConfig, Scratch, Stream, TensorMapSpec};
 use cutlet_kernels::PTX;
@@ -13,19 +12,18 @@ use cutlet_kernels::gemm::args::{
 };
 use cutlet_kernels::gemm::epilogue::{Epilogue, Scale};
 use cutlet_kernels::gemm::scheduler::GroupArgs;
-use cutlet_kernels::gemm::sm90::block_scaled_instances::{E4M3_BLOCKS, E4M3_GROUPED_BLOCKS};
 use cutlet_kernels::gemm::sm90::instance::{BlockScaledArguments, BlockScaledInstance};
-use cutlet_kernels::gemm::sm90::kernel_traits::KernelTraits;
 use cutlet_kernels::gemm::sm90::{self, ScalesOfBlocks};
 use cutlet_kernels::gemm::store::PartialOutput;
 use half::bf16;
 
 use super::fixup::FixupCounters;
+use super::fp8::Float8;
 use super::launch::{operand_map, splits};
 use super::prefetch::prefetch;
 use super::tma_operand::TmaOperand;
 use super::{block_scaled_groups, cost_input, plan_of, tma_stores};
-use crate::gemm::block_scales::{BLOCK, BlockScales};
+use crate::gemm::block_scales::BlockScales;
 use crate::gemm::choice;
 use crate::gemm::choice::cost::{Candidate, CostInput, OutputPath};
 use crate::gemm::choice::decomposition::Named;
@@ -36,26 +34,18 @@ use crate::gemm::scales::Scales;
 use crate::matrix::{pointer, pointer_mut};
 use crate::{Matrix, Order, Result};
 
-/// The element types of the kernels.
-type Types = sm90::BlockScaled<F8E4M3, bf16>;
-
-/// The names of the kernels that the device has, of one product or of groups.
-pub fn names(backend: Backend, of_groups: bool) -> Vec<&'static str> {
-    let all = if of_groups {
-        E4M3_GROUPED_BLOCKS
-    } else {
-        E4M3_BLOCKS
-    };
+/// The names of the kernels that the device has.
+pub fn names(all: &'static [BlockScaledInstance], backend: Backend) -> Vec<&'static str> {
     let all = all.iter().filter(|it| has_code(backend, it.kernel));
     all.map(|it| it.traits.name()).collect()
 }
 
 /// Plans a C of bf16.
-pub fn to_bf16(
+pub fn to_bf16<T: Float8>(
     stream: &Stream,
-    problem: &Problem<'_, F8E4M3, bf16>,
+    problem: &Problem<'_, T, bf16>,
     named: Named<'_>,
-) -> Result<Option<LaunchPlan<F8E4M3, bf16>>> {
+) -> Result<Option<LaunchPlan<T, bf16>>> {
     if !problem.groups.are_one() {
         return block_scaled_groups::to_bf16(stream, problem, named);
     }
@@ -66,7 +56,13 @@ pub fn to_bf16(
         allows_fixup: FixupCounters::of(stream).is_some(),
         ..cost_input(stream, problem, named)
     };
-    let Some(kernel) = BlockScaled::new(E4M3_BLOCKS, stream, input, named, tma_stores(&problem.c))?
+    let Some(kernel) = BlockScaled::new(
+        T::block_scaled(),
+        stream,
+        input,
+        named,
+        tma_stores(&problem.c),
+    )?
     else {
         return Ok(None);
     };
@@ -76,11 +72,11 @@ pub fn to_bf16(
 }
 
 /// Plans a C of f32: it may be the partial output itself.
-pub fn to_f32(
+pub fn to_f32<T: Float8>(
     stream: &Stream,
-    problem: &Problem<'_, F8E4M3, f32>,
+    problem: &Problem<'_, T, f32>,
     named: Named<'_>,
-) -> Result<Option<LaunchPlan<F8E4M3, f32>>> {
+) -> Result<Option<LaunchPlan<T, f32>>> {
     let c = &problem.c;
     let in_pairs = c.starts_runs_at(2 * size_of::<f32>()) && c.columns().is_multiple_of(2);
     let adds = problem.beta == 1.0;
@@ -92,7 +88,7 @@ pub fn to_f32(
         c_is_partial_output: true,
         ..cost_input(stream, problem, named)
     };
-    let Some(kernel) = BlockScaled::new(E4M3_BLOCKS, stream, input, named, true)? else {
+    let Some(kernel) = BlockScaled::new(T::block_scaled(), stream, input, named, true)? else {
         return Ok(None);
     };
     let candidate = kernel.candidate;
@@ -101,11 +97,11 @@ pub fn to_f32(
 }
 
 /// Plans any C: a second kernel makes it.
-pub fn to_any_type<D: Output<Acc = f32>>(
+pub fn to_any_type<T: Float8, D: Output<Acc = f32>>(
     stream: &Stream,
-    problem: &Problem<'_, F8E4M3, D>,
+    problem: &Problem<'_, T, D>,
     named: Named<'_>,
-) -> Result<Option<LaunchPlan<F8E4M3, D>>> {
+) -> Result<Option<LaunchPlan<T, D>>> {
     if !problem.groups.are_one() {
         return Ok(None);
     }
@@ -113,7 +109,7 @@ pub fn to_any_type<D: Output<Acc = f32>>(
         needs_second_kernel: true,
         ..cost_input(stream, problem, named)
     };
-    let Some(kernel) = BlockScaled::new(E4M3_BLOCKS, stream, input, named, true)? else {
+    let Some(kernel) = BlockScaled::new(T::block_scaled(), stream, input, named, true)? else {
         return Ok(None);
     };
     let candidate = kernel.candidate;
@@ -129,8 +125,8 @@ pub fn to_any_type<D: Output<Acc = f32>>(
 /// C of bf16, by the kernel.
 struct ToC(BlockScaled);
 
-impl Launch<F8E4M3, bf16> for ToC {
-    fn launch(&self, stream: &Stream, problem: Problem<'_, F8E4M3, bf16>) -> Result<()> {
+impl<T: Float8> Launch<T, bf16> for ToC {
+    fn launch(&self, stream: &Stream, problem: Problem<'_, T, bf16>) -> Result<()> {
         let ToC(kernel) = self;
         let counters = match kernel.candidate.path {
             OutputPath::Fixup => FixupCounters::of(stream),
@@ -170,8 +166,8 @@ struct ToSums {
     adds: bool,
 }
 
-impl Launch<F8E4M3, f32> for ToSums {
-    fn launch(&self, stream: &Stream, problem: Problem<'_, F8E4M3, f32>) -> Result<()> {
+impl<T: Float8> Launch<T, f32> for ToSums {
+    fn launch(&self, stream: &Stream, problem: Problem<'_, T, f32>) -> Result<()> {
         let c = &problem.c;
         let extent = [c.rows(), c.columns()];
         let rows = PartialOutput::rows(c.ld(), self.adds);
@@ -184,8 +180,8 @@ impl Launch<F8E4M3, f32> for ToSums {
 /// Any C, by a second kernel from partial output in scratch memory.
 struct BySecondKernel(BlockScaled);
 
-impl<D: Output<Acc = f32>> Launch<F8E4M3, D> for BySecondKernel {
-    fn launch(&self, stream: &Stream, problem: Problem<'_, F8E4M3, D>) -> Result<()> {
+impl<T: Float8, D: Output<Acc = f32>> Launch<T, D> for BySecondKernel {
+    fn launch(&self, stream: &Stream, problem: Problem<'_, T, D>) -> Result<()> {
         let BySecondKernel(kernel) = self;
         let traits = &kernel.instance.traits;
         let [rows, columns] = traits.oriented(traits.cluster_tile());
@@ -240,13 +236,6 @@ impl Target {
     }
 }
 
-/// Whether each tile of a kernel's clusters has a scale of B, in a C of `n` columns. A cluster's tiles beyond C are
-/// multiplied, too, and read a scale that may be none.
-fn all_tiles_have_scales(traits: &KernelTraits, n: usize) -> bool {
-    let [_, columns] = traits.oriented(traits.cluster_tile());
-    n.next_multiple_of(columns).div_ceil(BLOCK) == n.div_ceil(BLOCK)
-}
-
 /// A kernel with scales and the epilogue `Epi`, chosen and loaded.
 pub struct BlockScaled<Epi: Epilogue = Scale> {
     function: Function<BlockScaledArguments<Epi>>,
@@ -271,8 +260,7 @@ impl<Epi: Epilogue> BlockScaled<Epi> {
             .iter()
             .filter(|it| has_code(backend, it.kernel))
             .filter(|it| named.kernel.is_none_or(|name| it.traits.name() == name))
-            .filter(|it| overwrites || !it.traits.overwrites_only)
-            .filter(|it| all_tiles_have_scales(&it.traits, input.n));
+            .filter(|it| overwrites || !it.traits.overwrites_only);
         let input = CostInput {
             allows_second_kernel: false,
             scales_k_tiles: true,
@@ -295,10 +283,10 @@ impl<Epi: Epilogue> BlockScaled<Epi> {
     }
 
     /// Launches the kernel.
-    pub fn multiply<D: DeviceData>(
+    pub fn multiply<T: Float8, D: DeviceData>(
         &self,
         stream: &Stream,
-        problem: &Problem<'_, F8E4M3, D>,
+        problem: &Problem<'_, T, D>,
         target: &Target,
         epilogue: Epi,
     ) -> Result<()> {
@@ -317,8 +305,8 @@ impl<Epi: Epilogue> BlockScaled<Epi> {
             .map(|scales| TmaOperand::in_order(stream, scales.first.in_one_run(), Order::ColMajor));
         let (scales_a, scales_b) = (scales_a?, scales_b?);
         let [box_a, box_b, _] = traits.boxes;
-        let map_a = operand_map::<Types>(&matrices[0], box_a)?;
-        let map_b = operand_map::<Types>(&matrices[1], box_b)?;
+        let map_a = operand_map::<sm90::BlockScaled<T, bf16>>(&matrices[0], box_a)?;
+        let map_b = operand_map::<sm90::BlockScaled<T, bf16>>(&matrices[1], box_b)?;
         let of_a = scales_a.matrix();
         let spec = TensorMapSpec::rows(of_a.columns() as u64, of_a.rows() as u64, of_a.ld() as u64);
         let map_scales = spec.encode(of_a.view, self.instance.box_scales)?;
@@ -327,6 +315,7 @@ impl<Epi: Epilogue> BlockScaled<Epi> {
             first: pointer(of_b.view),
             ld: of_b.ld() as i64,
             stride: 0,
+            last: of_b.columns() as i64 - 1,
         };
         let partials = self.partials(stream, target)?;
         let workspace = partials.as_ref().map_or(0, |it| it.view().address());
@@ -364,7 +353,7 @@ impl<Epi: Epilogue> BlockScaled<Epi> {
     }
 
     /// The arguments for these operands, as the kernel has them.
-    fn args(&self, matrices: [Matrix<'_, F8E4M3>; 2], target: &Target) -> Args {
+    fn args<T: Float8>(&self, matrices: [Matrix<'_, T>; 2], target: &Target) -> Args {
         let (traits, input) = (&self.instance.traits, &self.input);
         let extents = [input.m, input.n];
         let raster = raster(extents, traits.tile, traits.cluster);

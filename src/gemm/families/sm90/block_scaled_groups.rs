@@ -2,15 +2,14 @@
 
 use std::ptr;
 
-use cutlet_device::fp8::F8E4M3;
 use cutlet_host::{Function, LaunchConfig, Stream, TensorMapSpec};
 use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::Scale;
 use cutlet_kernels::gemm::sm90::ScalesOfBlocks;
-use cutlet_kernels::gemm::sm90::block_scaled_instances::E4M3_GROUPED_BLOCKS;
 use cutlet_kernels::gemm::sm90::instance::{BlockScaledArguments, BlockScaledInstance};
 use half::bf16;
 
+use super::fp8::Float8;
 use super::grouped::{self, Candidate};
 use super::tma_operand::TmaOperand;
 use crate::gemm::block_scales::BlockScales;
@@ -23,11 +22,11 @@ use crate::matrix::{pointer, pointer_mut};
 use crate::{Order, Result};
 
 /// Plans a C of bf16. None if kernels cannot read the operands or the scales where they are.
-pub fn to_bf16(
+pub fn to_bf16<T: Float8>(
     stream: &Stream,
-    problem: &Problem<'_, F8E4M3, bf16>,
+    problem: &Problem<'_, T, bf16>,
     named: Named<'_>,
-) -> Result<Option<LaunchPlan<F8E4M3, bf16>>> {
+) -> Result<Option<LaunchPlan<T, bf16>>> {
     let orders = [problem.a.order(), problem.b.order()];
     let is_k_major = orders == [Order::RowMajor, Order::ColMajor];
     // Scales have no outer mode of the batch.
@@ -36,7 +35,7 @@ pub fn to_bf16(
         return Ok(None);
     }
     let backend = stream.device().backend();
-    let kernels = E4M3_GROUPED_BLOCKS
+    let kernels = T::block_scaled_groups()
         .iter()
         .filter(|it| has_code(backend, it.kernel))
         .filter(|it| named.kernel.is_none_or(|name| it.traits.name() == name));
@@ -44,7 +43,7 @@ pub fn to_bf16(
         return Ok(None);
     };
     let is_it = |it: &&BlockScaledInstance| ptr::eq(&it.traits, candidate.traits);
-    let Some(instance) = E4M3_GROUPED_BLOCKS.iter().find(is_it) else {
+    let Some(instance) = T::block_scaled_groups().iter().find(is_it) else {
         return Ok(None);
     };
     let (name, time) = (candidate.traits.name(), candidate.microseconds);
@@ -57,7 +56,7 @@ pub fn to_bf16(
 }
 
 /// The scales of the problem.
-fn scales_of<'a>(problem: &Problem<'a, F8E4M3, bf16>) -> BlockScales<'a> {
+fn scales_of<'a, T: Float8>(problem: &Problem<'a, T, bf16>) -> BlockScales<'a> {
     match problem.scales {
         Scales::Blocks(scales) => scales,
         Scales::None | Scales::Outer(_) => unreachable!("the kernels are for scales of blocks"),
@@ -87,8 +86,8 @@ struct GroupedLaunch {
     candidate: Candidate,
 }
 
-impl Launch<F8E4M3, bf16> for GroupedLaunch {
-    fn launch(&self, stream: &Stream, problem: Problem<'_, F8E4M3, bf16>) -> Result<()> {
+impl<T: Float8> Launch<T, bf16> for GroupedLaunch {
+    fn launch(&self, stream: &Stream, problem: Problem<'_, T, bf16>) -> Result<()> {
         let (scales, traits) = (scales_of(&problem), self.candidate.traits);
         let [of_a, of_b] = scales.strides().unwrap_or_default();
         let a = TmaOperand::in_order(stream, scales.a.first.in_one_run(), Order::ColMajor)?;
@@ -101,6 +100,7 @@ impl Launch<F8E4M3, bf16> for GroupedLaunch {
             first: pointer(b.view),
             ld: b.ld() as i64,
             stride: of_b as i64,
+            last: b.columns() as i64 - 1,
         };
         let [map_a, map_b, map_c] = grouped::maps(&problem, traits)?;
         let (c, nowhere) = (pointer_mut(problem.c.view.address()), pointer_mut(0));

@@ -1,24 +1,20 @@
-//! GEMM of 8-bit floats, and of f32 as tf32 or as three products of tf32. `wgmma` reads such operands K-major: others are copied first.
+//! GEMM of operands that `wgmma` reads K-major, others of which are copied first: of [8-bit floats](super::fp8), and of
+//! f32 as tf32 or as three products of tf32.
 
 use cutlet_device::DeviceData;
-use cutlet_device::fp8::F8E4M3;
 use cutlet_host::{Device, Stream};
 use cutlet_kernels::PTX;
 use cutlet_kernels::gemm::epilogue::{Accumulator, Scale};
 use cutlet_kernels::gemm::sm90::instance::Instance;
-use cutlet_kernels::gemm::sm90::k_major_instances::{
-    E4M3, E4M3_FAST, E4M3_FAST_OUTER, E4M3_OUTER, E4M3_TRANSPOSED_OUTER, TF32, TF32X3,
-};
+use cutlet_kernels::gemm::sm90::k_major_instances::{TF32, TF32X3};
 use cutlet_kernels::gemm::sm90::{AccOf, Scaling};
-use half::{bf16, f16};
 
 use super::fixup::FixupCounters;
 use super::launch::{Prepared, Types};
-use super::outer_scaled::Instances;
 use super::tma_operand::TmaOperand;
 use super::{
-    NAME, block_scaled, by_partials_in_f32, by_second_kernel_of, cost_input, e4m3_groups, fastest,
-    for_partial_output, names, of_orders, outer_scaled, plan_of, supports, tma_stores, write_c,
+    NAME, by_partials_in_f32, by_second_kernel_of, cost_input, fastest, for_partial_output, names,
+    of_orders, plan_of, supports, tma_stores, write_c,
 };
 use crate::gemm::choice::cost::{CostInput, OutputPath};
 use crate::gemm::choice::decomposition::Named;
@@ -27,112 +23,14 @@ use crate::gemm::partials::Output;
 use crate::gemm::precision::Precision;
 use crate::gemm::problem::Problem;
 use crate::gemm::registry::{Family, Fused, IndexedOperand, KernelQuery, Launch, LaunchPlan};
-use crate::gemm::scales::{Scales, ScalesKind};
 use crate::{Error, Order, Result};
 
-/// Kernels for e4m3.
-#[derive(Debug)]
-pub struct E4m3;
 /// Kernels for f32 as tf32, and as three products of tf32.
 #[derive(Debug)]
 pub struct Tf32;
 
-/// The time of products whose sums are promoted, relative to others.
-const PROMOTION: f64 = 1.15;
-
 /// The orders in which A and B are K-major.
 pub(super) const K_MAJOR: [Order; 2] = [Order::RowMajor, Order::ColMajor];
-
-macro_rules! e4m3 {
-    ($($c:ty: $plan:ident, $promoted:expr, $with_blocks:ident, $with_outer:expr, of several $of_several:expr, $names_of_several:expr;)+) => {$(
-        impl Family<F8E4M3, $c> for E4m3 {
-            fn name(&self) -> &'static str {
-                NAME
-            }
-
-            fn supports(&self, device: &Device) -> Result<()> {
-                built_for(device)
-            }
-
-            fn candidates(&self, query: KernelQuery) -> Vec<&'static str> {
-                match query.of_batches {
-                    false => of_e4m3(query),
-                    true => $names_of_several(query),
-                }
-            }
-
-            fn plan(
-                &self,
-                stream: &Stream,
-                problem: &Problem<'_, F8E4M3, $c>,
-                kernel: Option<&str>,
-            ) -> Result<Option<LaunchPlan<F8E4M3, $c>>> {
-                let named = Named::of(kernel);
-                match problem.scales {
-                    _ if !problem.rows.are_own() => Ok(None),
-                    Scales::None | Scales::Outer(_) if !problem.groups.are_one() => {
-                        $of_several(stream, problem, named)
-                    }
-                    Scales::Blocks(_) => block_scaled::$with_blocks(stream, problem, named),
-                    Scales::Outer(_) => $with_outer(stream, problem, named),
-                    Scales::None => with_fast(
-                        problem.precision,
-                        $promoted(stream, problem, named)?,
-                        || $plan(E4M3_FAST, stream, problem, named),
-                    ),
-                }
-            }
-        }
-    )+};
-}
-e4m3! {
-    bf16: to_own_type, promoted_to_bf16, to_bf16, outer_to_bf16,
-        of several e4m3_groups::to_bf16, of_several;
-    f16: to_other_type, |stream, problem, named| to_other_type(E4M3, stream, problem, named), to_any_type,
-        |_, _, _| Ok(None), of several |_, _, _| Ok(None), |_| Vec::new();
-    f32: to_f32, |stream, problem, named| to_f32(E4M3, stream, problem, named), to_f32, |_, _, _| Ok(None),
-        of several |_, _, _| Ok(None), |_| Vec::new();
-}
-
-/// Plans a C of bf16 without scales. The kernels for scales that compute Cᵀ multiply by alpha alone, and have a tile that
-/// others lack.
-fn promoted_to_bf16(
-    stream: &Stream,
-    problem: &Problem<'_, F8E4M3, bf16>,
-    named: Named<'_>,
-) -> Result<Option<LaunchPlan<F8E4M3, bf16>>> {
-    let plain = to_own_type(E4M3, stream, problem, named)?;
-    let scaled = Instances {
-        direct: &[],
-        transposed: E4M3_TRANSPOSED_OUTER,
-    };
-    let time = outer_scaled::microseconds_of_transposed(scaled, stream, problem, named);
-    match (plain, time) {
-        (Some(plain), Some(time)) if plain.microseconds <= time => Ok(Some(plain)),
-        (plain, None) => Ok(plain),
-        (_, Some(_)) => outer_scaled::to_own_type(scaled, stream, problem, named),
-    }
-}
-
-/// Plans a C of bf16 with scales of rows and columns.
-fn outer_to_bf16(
-    stream: &Stream,
-    problem: &Problem<'_, F8E4M3, bf16>,
-    named: Named<'_>,
-) -> Result<Option<LaunchPlan<F8E4M3, bf16>>> {
-    let promoted = Instances {
-        direct: E4M3_OUTER,
-        transposed: E4M3_TRANSPOSED_OUTER,
-    };
-    let promoted = outer_scaled::to_own_type(promoted, stream, problem, named)?;
-    with_fast(problem.precision, promoted, || {
-        let fast = Instances {
-            direct: E4M3_FAST_OUTER,
-            transposed: &[],
-        };
-        outer_scaled::to_own_type(fast, stream, problem, named)
-    })
-}
 
 impl Family<f32, f32> for Tf32 {
     fn name(&self) -> &'static str {
@@ -172,7 +70,7 @@ impl Family<f32, f32> for Tf32 {
 
 /// Refuses a device that cannot run the kernels, and a build without them.
 pub(super) fn built_for(device: &Device) -> Result<()> {
-    if E4M3.is_empty() {
+    if TF32.is_empty() {
         return Err(Error::NotBuilt {
             operation: "gemm",
             family: NAME,
@@ -180,40 +78,6 @@ pub(super) fn built_for(device: &Device) -> Result<()> {
         });
     }
     supports(device.compute_capability(), || device.describe())
-}
-
-/// The names of the kernels for e4m3 that the query asks for.
-fn of_e4m3(query: KernelQuery) -> Vec<&'static str> {
-    let (mut all, fast) = match query.scales {
-        _ if query.fused != Fused::Nothing || query.indexed != IndexedOperand::None => {
-            return Vec::new();
-        }
-        ScalesKind::Blocks => (block_scaled::names(query.backend, false), Vec::new()),
-        ScalesKind::Outer { .. } => (
-            [
-                of_query(E4M3_OUTER, query),
-                of_query(E4M3_TRANSPOSED_OUTER, query),
-            ]
-            .concat(),
-            of_query(E4M3_FAST_OUTER, query),
-        ),
-        ScalesKind::None => (of_query(E4M3, query), of_query(E4M3_FAST, query)),
-    };
-    if query.precision == Precision::FastAccumulation {
-        all.extend(fast);
-    }
-    all
-}
-
-/// The names of the kernels for batches and groups of e4m3 that the query asks for.
-fn of_several(query: KernelQuery) -> Vec<&'static str> {
-    match (query.fused, query.indexed, query.scales) {
-        (Fused::Nothing, IndexedOperand::None, ScalesKind::Blocks) => {
-            block_scaled::names(query.backend, true)
-        }
-        (Fused::Nothing, IndexedOperand::None, _) => e4m3_groups::names(query.backend),
-        _ => Vec::new(),
-    }
 }
 
 /// The names of these kernels, if they do what the query asks for: single products, with nothing fused.
@@ -227,26 +91,6 @@ pub(super) fn of_query<Ty: Types, Epi>(
         }
         _ => Vec::new(),
     }
-}
-
-/// The plan with promoted sums, or the fast one if the precision allows it and it is faster. The model does not know
-/// what promotion costs.
-fn with_fast<T: Operand, D: DeviceData>(
-    precision: Precision,
-    promoted: Option<LaunchPlan<T, D>>,
-    fast: impl FnOnce() -> Result<Option<LaunchPlan<T, D>>>,
-) -> Result<Option<LaunchPlan<T, D>>> {
-    let fast = match precision {
-        Precision::FastAccumulation => fast()?,
-        _ => None,
-    };
-    Ok(match (promoted, fast) {
-        (Some(promoted), Some(fast)) if PROMOTION * promoted.microseconds < fast.microseconds => {
-            Some(promoted)
-        }
-        (promoted, None) => promoted,
-        (_, fast) => fast,
-    })
 }
 
 /// These kernels, if the problem is theirs. With a name, only the kernel of this name.
