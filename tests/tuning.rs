@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, process};
 
 use cutlet::{
-    Activation, Bias, Device, DeviceData, Error, F8E4M3, Gemm, Matrix, MatrixMut, Operand, Order,
-    Plan, Precision, ProblemKey, ScalesKind, Stream, Tuning, TuningEntry, recorded_problems,
+    Activation, Bias, Device, DeviceData, Element, Error, F8E4M3, Gemm, Matrix, MatrixMut, Operand,
+    Order, Plan, Precision, ProblemKey, Quantize, ScalesKind, Stream, Tuning, TuningEntry,
+    recorded_problems,
 };
 use half::bf16;
 
@@ -416,5 +417,89 @@ fn products_with_scales_have_entries_of_their_own() {
         assert_eq!(kernel, tuned, "{kind:?}");
         let (.., kernel) = scaled(&stream, near, kind, None).unwrap();
         assert_eq!(kernel, estimated, "{kind:?}");
+    }
+}
+
+/// Asserts that the product has this key, and that an entry with another kernel than the estimated one counts.
+fn assert_has_entries<T: Element<D>, D: DeviceData>(
+    stream: &Stream,
+    gemm: &mut Gemm<'_, T, D>,
+    line: &str,
+) {
+    let key = gemm.problem_key(stream).unwrap().expect(line);
+    assert_eq!(key.to_string(), line);
+    let estimated = gemm.plan(stream).unwrap().kernel();
+    let candidates = gemm.candidates(stream).unwrap();
+    // A decomposition is no part of a plan's kernel.
+    let others = candidates.iter().filter(|name| !name.contains('/'));
+    let mut others = others.filter(|name| Some(name.as_str()) != estimated);
+    let runs = |name: &String| {
+        tuning(key, name).install();
+        gemm.plan(stream).unwrap().kernel() == Some(name.as_str())
+    };
+    assert!(others.any(runs), "{estimated:?} of {candidates:?}");
+}
+
+#[test]
+fn products_by_two_kernels_have_entries() {
+    let stream = Device::cpu().stream().unwrap();
+    let ones = stream.filled::<i8>(64 * 96, 1).unwrap();
+    let mut c = stream.zeroed::<bf16>(24 * 64).unwrap();
+    let scales = stream.zeroed::<f32>(64).unwrap();
+    let mut gemm = Gemm::<i8, bf16>::new(
+        Matrix::row_major(ones.slice(..24 * 96).unwrap(), 24, 96).unwrap(),
+        Matrix::col_major(&ones, 96, 64).unwrap(),
+        MatrixMut::row_major(&mut c, 24, 64).unwrap(),
+    )
+    .outer_scales(scales.slice(..24).unwrap(), &scales);
+    let line = "operands=i8 c=bf16 precision=exact scales=outer m=24 n=64 k=96 a=row b=col alignments=32,32,128 beta=0 \
+                bias=none residual=none activation=none";
+    assert_has_entries(&stream, &mut gemm, line);
+}
+
+#[test]
+fn products_whose_c_is_quantised_have_entries() {
+    let stream = Device::cpu().stream().unwrap();
+    let elements = stream.zeroed::<F8E4M3>(64 * 128).unwrap();
+    let mut c = stream.zeroed::<F8E4M3>(64 * 64).unwrap();
+    let mut of_c = stream.zeroed::<f32>(64).unwrap();
+    let scales = stream.zeroed::<f32>(64).unwrap();
+    let mut gemm = Gemm::<F8E4M3, F8E4M3>::new(
+        Matrix::row_major(&elements, 64, 128).unwrap(),
+        Matrix::col_major(&elements, 128, 64).unwrap(),
+        MatrixMut::row_major(&mut c, 64, 64).unwrap(),
+    )
+    .block_scales(
+        Matrix::col_major(&scales, 64, 1).unwrap(),
+        Matrix::col_major(scales.slice(..1).unwrap(), 1, 1).unwrap(),
+    )
+    .quantized(
+        Quantize::by_blocks(),
+        MatrixMut::col_major(&mut of_c, 64, 1).unwrap(),
+    );
+    let line = "operands=F8E4M3 c=F8E4M3 precision=exact scales=blocks m=64 n=64 k=128 a=row b=col alignments=128,128,64 \
+                beta=0 bias=none residual=none activation=none";
+    assert_has_entries(&stream, &mut gemm, line);
+}
+
+#[test]
+fn batches_with_scales_have_entries_of_their_own() {
+    let stream = Device::cpu().stream().unwrap();
+    let elements = stream.zeroed::<F8E4M3>(3 * 64 * 64).unwrap();
+    let mut c = stream.zeroed::<bf16>(3 * 64 * 64).unwrap();
+    let scales = stream.zeroed::<f32>(3 * 64).unwrap();
+    let mut gemm = Gemm::<F8E4M3, bf16>::new(
+        batch(&elements, 3, 64, 64, Order::RowMajor),
+        batch(&elements, 3, 64, 64, Order::ColMajor),
+        batch_mut(&mut c, 3, 64, 64, Order::RowMajor),
+    )
+    .outer_scales(&scales, &scales);
+    let key = gemm.problem_key(&stream).unwrap().unwrap();
+    let line = "operands=F8E4M3 c=bf16 precision=exact scales=outer m=64 n=64 k=64 batch=3 shared=none a=row b=col \
+                alignments=64,64,128 beta=0 bias=none residual=none activation=none";
+    assert_eq!(key.to_string(), line);
+    for name in gemm.candidates(&stream).unwrap() {
+        tuning(key, &name).install();
+        assert_eq!(gemm.plan(&stream).unwrap().kernel(), Some(name.as_str()));
     }
 }

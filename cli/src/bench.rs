@@ -14,7 +14,7 @@ mod moe;
 mod movement;
 mod page;
 mod pytorch;
-mod quantized;
+pub mod quantized;
 mod results;
 mod row;
 mod rows;

@@ -113,6 +113,7 @@ impl GemmArgs {
         Places {
             are: self.scales,
             extents: self.extents(),
+            matrices: [1; 2],
         }
     }
 

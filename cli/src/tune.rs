@@ -3,6 +3,7 @@
 mod case;
 mod operand;
 mod problems;
+mod quantized;
 mod rates;
 mod report;
 mod verdict;

@@ -63,9 +63,15 @@ pub enum Precision {
 const LEAST_K_OF_TF32X3: usize = 128;
 
 impl Precision {
-    /// The precision that kernels for so many k are chosen by. A build without kernels of f32 has three products of tf32
-    /// for any k.
-    pub(super) fn for_k(self, k: usize) -> Self {
+    /// The precision that kernels for so many k are chosen by, which a [`ProblemKey`](crate::ProblemKey) has. A build
+    /// without kernels of f32 has three products of tf32 for any k.
+    ///
+    /// ```
+    /// use cutlet::Precision;
+    /// assert_eq!(Precision::Tf32.for_k(64), Precision::Tf32);
+    /// assert_eq!(Precision::Tf32x3.for_k(128), Precision::Tf32x3);
+    /// ```
+    pub fn for_k(self, k: usize) -> Self {
         match self {
             Precision::Tf32x3 if k < LEAST_K_OF_TF32X3 && !F32.is_empty() => Precision::Exact,
             Precision::Exact

@@ -61,6 +61,7 @@ impl Problem {
         Places {
             are: self.dtype.scales(),
             extents: [self.m, self.n, self.k],
+            matrices: [self.batch; 2],
         }
     }
 

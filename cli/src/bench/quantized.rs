@@ -52,13 +52,13 @@ const ONE: usize = 0;
 const TWO: usize = 1;
 
 /// Elements of a row that have a scale together.
-const BLOCK: usize = 128;
+pub const BLOCK: usize = 128;
 
 /// The largest relative distance of right numbers of e4m3 from f64: they have four bits.
-const TOLERANCE: f64 = 0.04;
+pub const TOLERANCE: f64 = 0.04;
 
 /// Large entries, whose rounding is as large, are about so many times the typical one.
-const LARGE: f64 = 4.0;
+pub const LARGE: f64 = 4.0;
 
 /// What is quantised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Random inputs, made on the device.
 
 use cutlet::{Buffer, Stream};
-use cutlet_device::fp8::F8E4M3;
-use cutlet_device::{GlobalMut, Kernel};
+use cutlet_device::fp8::{F8E4M3, F8E5M2};
+use cutlet_device::{DeviceData, GlobalMut, Kernel};
 use cutlet_kernels::fill::{self, ROW, Random};
 use half::{bf16, f16};
 use rayon::prelude::*;
@@ -10,17 +10,20 @@ use rayon::prelude::*;
 use super::check::Nearest;
 use super::error::Result;
 
-/// A type that a kernel fills memory with.
-pub trait Fill: Random {
-    /// The kernel.
-    fn kernel() -> &'static Kernel<(i32, u64, GlobalMut<Self>)>;
+/// A type whose random elements fill memory.
+pub trait Fill: DeviceData {
+    /// See [`random`].
+    ///
+    /// # Errors
+    /// As there.
+    fn filled(stream: &Stream, len: usize, seed: u64) -> Result<Buffer<Self>>;
 }
 
 macro_rules! filled {
     ($($element:ty: $kernel:ident),*) => {$(
         impl Fill for $element {
-            fn kernel() -> &'static Kernel<(i32, u64, GlobalMut<Self>)> {
-                &fill::$kernel
+            fn filled(stream: &Stream, len: usize, seed: u64) -> Result<Buffer<Self>> {
+                by_kernel(&fill::$kernel, stream, len, seed)
             }
         }
     )*};
@@ -30,18 +33,36 @@ filled!(
     i8: fill_i8, i32: fill_i32
 );
 
+/// No kernel makes them. The host rounds numbers of f32.
+impl Fill for F8E5M2 {
+    fn filled(stream: &Stream, len: usize, seed: u64) -> Result<Buffer<Self>> {
+        let numbers: Vec<f32> = stream.download(&random(stream, len, seed)?)?;
+        let numbers = numbers.par_iter().map(|&number| Self::from_f32(number));
+        Ok(stream.upload(&numbers.collect::<Vec<_>>())?)
+    }
+}
+
 /// At least `len` random elements: N(0, 1) for floats, any bits for `u32`, −128 to 127 for `i8` and `i32`.
 /// Element `i` is `T::random(bits(seed, i))`.
 ///
 /// # Errors
 /// If the device has too little memory or does not run the kernel.
 pub fn random<T: Fill>(stream: &Stream, len: usize, seed: u64) -> Result<Buffer<T>> {
+    T::filled(stream, len, seed)
+}
+
+fn by_kernel<T: Random>(
+    kernel: &'static Kernel<(i32, u64, GlobalMut<T>)>,
+    stream: &Stream,
+    len: usize,
+    seed: u64,
+) -> Result<Buffer<T>> {
     let rows = len.div_ceil(ROW);
     let mut buffer = stream.zeroed(rows * ROW)?;
     if let Ok(rows) = u32::try_from(rows)
         && rows > 0
     {
-        let function = stream.device().load(&cutlet_kernels::PTX, T::kernel())?;
+        let function = stream.device().load(&cutlet_kernels::PTX, kernel)?;
         // SAFETY: the buffer has `rows` whole rows and is aligned like every buffer.
         unsafe { stream.launch(&function, rows, (rows as i32, seed, &mut buffer))? };
     }

@@ -48,18 +48,27 @@ impl fmt::Display for Scales {
     }
 }
 
-/// Where the scales of a product of m, n and k lie.
+/// Where the scales of a product of m, n and k lie, or of those of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct Places {
     /// Which scales there are.
     pub are: Scales,
     /// The product's m, n and k.
     pub extents: [usize; 3],
+    /// How many As there are, and how many Bs. Each has scales of its own, which follow those of the one before.
+    pub matrices: [usize; 2],
 }
 
 impl Places {
-    /// How many numbers hold the scales of A, and of B.
+    /// How many numbers hold the scales of all As, and of all Bs.
     pub fn counts(self) -> [usize; 2] {
+        let [of_a, of_b] = self.matrices;
+        let [a, b] = self.counts_of_one();
+        [of_a * a, of_b * b]
+    }
+
+    /// How many numbers hold the scales of an A, and of a B.
+    fn counts_of_one(self) -> [usize; 2] {
         let [m, n, _] = self.extents;
         match self.are {
             Scales::None => [0; 2],
@@ -69,23 +78,32 @@ impl Places {
         }
     }
 
-    /// The place of the scale of A's element at this row and column. There are scales.
+    /// The place of the scale of the last A's element at this row and column. There are scales.
     pub fn of_a(self, row: usize, column: usize) -> usize {
-        let [m, ..] = self.extents;
-        match self.are {
-            Scales::None | Scales::Tensor => 0,
-            Scales::Outer => row,
-            Scales::Blocks => column / BLOCK * m + row,
-        }
+        let ([m, ..], [first, _]) = (self.extents, self.first_of_last());
+        first
+            + match self.are {
+                Scales::None | Scales::Tensor => 0,
+                Scales::Outer => row,
+                Scales::Blocks => column / BLOCK * m + row,
+            }
     }
 
-    /// The place of the scale of B's element at this row and column. There are scales.
+    /// The place of the scale of the last B's element at this row and column. There are scales.
     pub fn of_b(self, row: usize, column: usize) -> usize {
-        match self.are {
-            Scales::None | Scales::Tensor => 0,
-            Scales::Outer => column,
-            Scales::Blocks => column / BLOCK * self.ld_of_b() + row / BLOCK,
-        }
+        let [_, first] = self.first_of_last();
+        first
+            + match self.are {
+                Scales::None | Scales::Tensor => 0,
+                Scales::Outer => column,
+                Scales::Blocks => column / BLOCK * self.ld_of_b() + row / BLOCK,
+            }
+    }
+
+    /// The places of the first scales of the last A, and of the last B.
+    fn first_of_last(self) -> [usize; 2] {
+        let ([all_a, all_b], [a, b]) = (self.counts(), self.counts_of_one());
+        [all_a - a, all_b - b]
     }
 
     /// Blocks along k.
@@ -121,7 +139,13 @@ impl HostScales {
         HostScales { places, a, b }
     }
 
-    /// The factor of the product of A's element at (`row`, `l`) and B's at (`l`, `column`).
+    /// The same with those of A multiplied by a factor.
+    pub fn times(mut self, factor: f32) -> Self {
+        self.a.iter_mut().for_each(|scale| *scale *= factor);
+        self
+    }
+
+    /// The factor of the product of the last A's element at (`row`, `l`) and the last B's at (`l`, `column`).
     pub fn factor(&self, [row, column]: [usize; 2], l: usize) -> f64 {
         match self.places.are {
             Scales::None => 1.0,
@@ -189,12 +213,12 @@ pub fn scale_by_blocks<'a, T: BlockScaledOperand, D: DeviceData>(
     DeviceScales { host, a, b }: &'a DeviceScales,
 ) -> cutlet::Result<Gemm<'a, T, D>> {
     let places = host.places;
-    let [m, n, _] = places.extents;
+    let ([m, n, _], [as_, bs], [to_next_a, to_next_b]) =
+        (places.extents, places.matrices, places.counts_of_one());
     let (k_blocks, n_blocks, ld) = (places.k_blocks(), n.div_ceil(BLOCK), places.ld_of_b());
-    Ok(gemm.block_scales(
-        Tensor::new(a.view(), layout!((dyn m, dyn k_blocks):(1, dyn m)))?,
-        Tensor::new(b.view(), layout!((dyn k_blocks, dyn n_blocks):(1, dyn ld)))?,
-    ))
+    let of_a = layout!((dyn m, dyn k_blocks, dyn as_):(1, dyn m, dyn to_next_a));
+    let of_b = layout!((dyn k_blocks, dyn n_blocks, dyn bs):(1, dyn ld, dyn to_next_b));
+    Ok(gemm.block_scales(Tensor::new(a.view(), of_a)?, Tensor::new(b.view(), of_b)?))
 }
 
 /// Gives a product scales of rows and columns, of which there may be one for all.
@@ -214,13 +238,15 @@ mod tests {
 
     #[test]
     fn each_element_has_its_scale() {
-        let scales = |are| {
+        let scales_of = |matrices, are| {
             let places = Places {
                 are,
                 extents: [3, 300, 700],
+                matrices,
             };
             HostScales::random(places, 1)
         };
+        let scales = |are| scales_of([1; 2], are);
         let blocks = scales(Scales::Blocks);
         assert_eq!([blocks.a.len(), blocks.b.len()], [3 * 6, 3 * 8]);
         let factor = f64::from(blocks.a[2 * 3 + 1]) * f64::from(blocks.b[8 + 2]);
@@ -231,5 +257,9 @@ mod tests {
         let tensor = scales(Scales::Tensor);
         assert_eq!([tensor.a.len(), tensor.b.len()], [1, 1]);
         assert_eq!(scales(Scales::None).factor([2, 299], 699), 1.0);
+        let of_batch = scales_of([4, 1], Scales::Outer);
+        assert_eq!([of_batch.a.len(), of_batch.b.len()], [4 * 3, 300]);
+        let factor = f64::from(of_batch.a[11]) * f64::from(of_batch.b[299]);
+        assert_eq!(of_batch.factor([2, 299], 699), factor);
     }
 }

@@ -7,11 +7,14 @@ use cutlet::{
     BetaKind, Bias, BiasAlong, Buffer, ElementType, Gemm, Layout, Matrix, Order, Precision,
     ProblemKey, ScalesKind, Stream, Tensor, TensorMut, layout,
 };
-use cutlet_device::fp8::F8E4M3;
+use cutlet_device::fp8::{F8E4M3, F8E5M2};
 use cutlet_kernels::gemm::epilogue::Accumulator;
 use half::{bf16, f16};
 
 use super::operand::{GUARD, Operand};
+use super::quantized::{Quantized, ScalesOfC, by_blocks};
+use crate::bench::quantized::{LARGE, TOLERANCE};
+use crate::deviation::Deviation;
 use crate::gemm::arithmetic::{Element, Factor, Stored};
 use crate::host_memory;
 use crate::measure::case::{Case, Contestant, Role};
@@ -21,7 +24,10 @@ use crate::measure::epilogue::Epilogue;
 use crate::measure::error::Error;
 use crate::measure::random::{Fill, random, scaled};
 use crate::measure::samples::{Samples, Vectors};
-use crate::measure::scales::{DeviceScales, HostScales, Places, Scale, Scales, scale as scale_by};
+use crate::measure::scales::{
+    DeviceScales, HostScales, Places, Scale, Scales, scale as scale_by, scale_but_blocks,
+    scale_by_blocks,
+};
 use crate::measure::setting::Setting;
 
 type Result<T, E = Error> = std::result::Result<T, E>;
@@ -42,11 +48,10 @@ pub struct TuneCase<'a> {
 /// Sets a problem up, or says why it is not tuned.
 pub fn set_up<'a>(key: &ProblemKey, setting: &'a Setting) -> Result<Result<TuneCase<'a>, String>> {
     use ElementType as Of;
-    let has_scales = key.scales != ScalesKind::None;
-    if has_scales && (key.operands != Of::E4m3 || key.batch > 1) {
+    if !may_have_scales(key) {
         return Ok(Err(format!(
-            "products of {}, or batches of them, with {} are not tuned",
-            key.operands, key.scales
+            "products of {} into {} with {} are not tuned",
+            key.operands, key.c, key.scales
         )));
     }
     match (key.operands, key.c) {
@@ -62,11 +67,47 @@ pub fn set_up<'a>(key: &ProblemKey, setting: &'a Setting) -> Result<Result<TuneC
         (Of::E4m3, Of::F32) => set_up_as::<F8E4M3, f32>(key, setting, scale_by),
         (Of::E4m3, Of::Bf16) => set_up_as::<F8E4M3, bf16>(key, setting, scale_by),
         (Of::E4m3, Of::F16) => set_up_as::<F8E4M3, f16>(key, setting, scale_by),
+        (Of::E4m3, Of::E4m3) => {
+            let case = KeyCase::<F8E4M3, F8E4M3>::new(key, setting, scale_but_rows)?;
+            tune_case(key, case.quantized(by_blocks)?)
+        }
+        (Of::E5m2, Of::F32) => set_up_as::<F8E5M2, f32>(key, setting, scale_by),
+        (Of::E5m2, Of::Bf16) => set_up_as::<F8E5M2, bf16>(key, setting, scale_by),
+        (Of::E5m2, Of::F16) => set_up_as::<F8E5M2, f16>(key, setting, scale_by),
+        (Of::I8, Of::F32) => set_up_as::<i8, f32>(key, setting, scale_but_blocks),
+        (Of::I8, Of::Bf16) => set_up_as::<i8, bf16>(key, setting, scale_but_blocks),
+        (Of::I8, Of::F16) => set_up_as::<i8, f16>(key, setting, scale_but_blocks),
         (Of::F64, Of::F64) => set_up_as::<f64, f64>(key, setting, unscaled),
         (Of::I8, Of::I32) => set_up_as::<i8, i32>(key, setting, unscaled),
         (operands, c) => Ok(Err(format!(
             "products of {operands} into {c} are not tuned"
         ))),
+    }
+}
+
+/// Whether products of these types are tuned with such scales.
+fn may_have_scales(key: &ProblemKey) -> bool {
+    use ElementType as Of;
+    match key.scales {
+        ScalesKind::None => true,
+        ScalesKind::Outer { .. } => match key.operands {
+            Of::E4m3 => key.c != Of::E4m3,
+            Of::E5m2 => true,
+            Of::I8 => key.c != Of::I32,
+            _ => false,
+        },
+        ScalesKind::Blocks => matches!(key.operands, Of::E4m3 | Of::E5m2),
+    }
+}
+
+/// A product whose scales are those of blocks, if it has some.
+fn scale_but_rows<'a>(
+    gemm: Gemm<'a, F8E4M3, F8E4M3>,
+    scales: &'a DeviceScales,
+) -> cutlet::Result<Gemm<'a, F8E4M3, F8E4M3>> {
+    match scales.host.places.are {
+        Scales::Blocks => scale_by_blocks(gemm, scales),
+        _ => Ok(gemm),
     }
 }
 
@@ -83,13 +124,22 @@ fn set_up_as<'a, T: Element<D> + Fill, D: Stored + Fill>(
     setting: &'a Setting,
     scale_by: Scale<T, D>,
 ) -> Result<Result<TuneCase<'a>, String>> {
-    let mut case = KeyCase::<T, D>::new(key, setting, scale_by)?;
+    tune_case(key, KeyCase::<T, D>::new(key, setting, scale_by)?)
+}
+
+/// The case, unless the library has another key for it, or no kernel.
+fn tune_case<'a, T: Element<D> + Fill, D: Stored + Fill>(
+    key: &ProblemKey,
+    mut case: KeyCase<'a, T, D>,
+) -> Result<Result<TuneCase<'a>, String>> {
     let (found, estimated) = case.plan()?;
     let Some(found) = found else {
         return Ok(Err("it has no key".to_string()));
     };
-    let Some(estimated) = estimated else {
-        return Ok(Err("no kernel computes the batch in one launch".to_string()));
+    let estimated = match estimated {
+        Some(estimated) => estimated,
+        None if key.batch == 1 => TWO_KERNELS,
+        None => return Ok(Err("no kernel computes the batch in one launch".to_string())),
     };
     if !is_aligned_as(&found, key) {
         return Ok(Err(format!(
@@ -109,6 +159,9 @@ fn set_up_as<'a, T: Element<D> + Fill, D: Stored + Fill>(
         case: Box::new(case),
     }))
 }
+
+/// The estimated kernel's name where a product and another kernel after it are estimated to be the fastest.
+const TWO_KERNELS: &str = "two kernels";
 
 /// Whether the matrices of a key have the alignments that were asked for. Those of a vector may be larger: a vector is
 /// a single run, in either order.
@@ -140,6 +193,8 @@ struct KeyCase<'a, T: Element<D>, D: Stored> {
     /// The scales of all sets, and how a product gets them.
     scales: DeviceScales,
     scale_by: Scale<T, D>,
+    /// The scales of C, and how a product gets them. None if C has none.
+    quantized: Option<(ScalesOfC, Quantized<T, D>)>,
     /// The samples of set 0's last product, once they were asked for.
     samples: Option<Rc<Samples>>,
 }
@@ -148,7 +203,7 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
     fn new(key: &ProblemKey, setting: &'a Setting, scale_by: Scale<T, D>) -> Result<Self> {
         let ([m, n, k], [order_a, order_b]) = (key.extents, key.orders);
         let [align_a, align_b, align_c] = key.alignments;
-        let [count_a, count_b] = key.shared.map(|is_one| if is_one { 1 } else { key.batch });
+        let [count_a, count_b] = matrices(key);
         let of_a = Operand::new(count_a, [m, k], order_a, align_a, size_of::<T>());
         let of_b = Operand::new(count_b, [k, n], order_b, align_b, size_of::<T>());
         let row_major = Order::RowMajor;
@@ -194,14 +249,27 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
                 BetaKind::Other => -1.0,
             })
             .unwrap_or(T::Factor::ZERO),
-            scales: HostScales::random(places(key), seed.wrapping_add(6)).upload(stream)?,
+            scales: HostScales::random(places(key), seed.wrapping_add(6))
+                .times(scale_of_scales(key))
+                .upload(stream)?,
             scale_by,
+            quantized: None,
             samples: None,
         };
         if !case.reads_old() {
             stream.fill_bytes(&mut case.old, POISON)?;
         }
         Ok(case)
+    }
+
+    /// The same with a C that is quantised in this way.
+    fn quantized(self, quantized: Quantized<T, D>) -> Result<Self> {
+        let [m, n, _] = self.key.extents;
+        let scales = ScalesOfC::new(&self.setting.stream, self.sets, [m, n])?;
+        Ok(KeyCase {
+            quantized: Some((scales, quantized)),
+            ..self
+        })
     }
 
     /// Whether C depends on the old C.
@@ -236,6 +304,9 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
         );
         gemm = gemm.beta(self.beta).precision(key.precision);
         gemm = (self.scale_by)(gemm, &self.scales)?;
+        if let Some((scales, quantized)) = &mut self.quantized {
+            gemm = quantized(gemm, scales.matrix_mut(set)?);
+        }
         gemm = match key.bias {
             None => gemm,
             Some(BiasAlong::Rows) => gemm.bias(Bias::rows(self.bias.slice(..m)?)),
@@ -298,7 +369,11 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
                 Some(BiasAlong::Rows) => bias[row].to_f64(),
                 Some(BiasAlong::Columns) => bias[column].to_f64(),
             };
-            let sum = T::Factor::reference(T::Factor::ONE, product, beta, old, bias);
+            let sum = match key.c {
+                ElementType::I32 => T::Factor::reference(T::Factor::ONE, product, beta, old, bias),
+                // Sums of i8 are scaled in floats, too.
+                _ => f64::reference(1.0, product, beta.value(), old, bias),
+            };
             let activation = Epilogue {
                 bias: false,
                 activation: key.activation,
@@ -315,7 +390,22 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
     fn restore(&mut self) -> Result<()> {
         let old = self.old.slice(..self.of_c.stride)?;
         let c = self.c.slice_mut(..self.of_c.stride)?;
-        Ok(self.setting.stream.copy(old, c)?)
+        self.setting.stream.copy(old, c)?;
+        match &mut self.quantized {
+            None => Ok(()),
+            Some((scales, _)) => scales.poison(&self.setting.stream),
+        }
+    }
+
+    /// How far the samples of set 0's last C are from f64.
+    fn deviation(&self, samples: &Samples) -> Result<Deviation> {
+        let (stream, ld) = (&self.setting.stream, self.of_c.ld);
+        let c = self.c.slice(self.of_c.last(0))?;
+        let Some((scales, _)) = &self.quantized else {
+            return samples.deviation(stream, c, ld);
+        };
+        let numbers = scales.numbers(stream, &stream.download(c)?, &self.of_c)?;
+        samples.deviation(stream, stream.upload(&numbers)?.view(), ld)
     }
 
     /// What is wrong with the C of set 0, if anything.
@@ -323,8 +413,7 @@ impl<'a, T: Element<D> + Fill, D: Stored + Fill> KeyCase<'a, T, D> {
         let samples = self.samples()?;
         let stream = &self.setting.stream;
         let elements = self.of_c.last(0);
-        let c = self.c.slice(elements.clone())?;
-        let deviation = samples.deviation(stream, c, self.of_c.ld)?;
+        let deviation = self.deviation(&samples)?;
         if let Some(wrong) = check::wrong(&deviation, tolerance(&self.key), size(&self.key)) {
             return Ok(Some(format!("{name} against f64: {wrong}")));
         }
@@ -425,18 +514,45 @@ fn batch_mut<'a, T: Number>(
 /// are alike, and a wrong one would pass. It is a power of two, so that no digit is lost.
 fn scale(key: &ProblemKey) -> f32 {
     let [.., k] = key.extents;
-    match (key.activation, key.operands) {
-        (None, _) | (_, ElementType::I8) => 1.0,
-        (Some(_), _) => (-0.5 * (k as f32).log2()).round().exp2(),
+    match (key.operands, key.c, key.activation) {
+        // Larger sums are no numbers of f16.
+        (ElementType::I8, ElementType::F16, _) if key.scales == ScalesKind::None => 1.0 / 64.0,
+        (ElementType::I8, ..) | (.., None) => 1.0,
+        (.., Some(_)) => (-0.5 * (k as f32).log2()).round().exp2(),
     }
 }
 
-/// The typical size of an entry of C before the activation. Numbers of A and B are N(0, 1), or from −128 to 127.
+/// The factor of the random scales of A, which does the same for sums of i8. They would be no numbers of f16, too.
+fn scale_of_scales(key: &ProblemKey) -> f32 {
+    let [.., k] = key.extents;
+    match key.operands {
+        ElementType::I8 => (-(TYPICAL_I8.powi(2) * (k as f32).sqrt()).log2())
+            .round()
+            .exp2(),
+        _ => 1.0,
+    }
+}
+
+/// The typical size of random numbers from −128 to 127.
+const TYPICAL_I8: f32 = 74.0;
+
+/// The typical size of an entry of C before the activation; of a C that is quantised, of a large one.
 fn size(key: &ProblemKey) -> f64 {
     let [.., k] = key.extents;
     let added = [key.bias.is_some(), key.beta != BetaKind::Zero];
     let added = added.iter().filter(|it| **it).count();
-    (f64::from(scale(key)).powi(2) * k as f64 + added as f64).sqrt()
+    // Numbers of A and B are N(0, 1), or from −128 to 127.
+    let of_one = match (key.operands, key.scales) {
+        (ElementType::I8, ScalesKind::None) => TYPICAL_I8.powi(2),
+        (ElementType::I8, _) => TYPICAL_I8.powi(2) * scale_of_scales(key),
+        _ => 1.0,
+    };
+    let of_product = f64::from(scale(key) * of_one);
+    let size = (of_product.powi(2) * k as f64 + added as f64).sqrt();
+    match key.c {
+        ElementType::E4m3 => LARGE * size,
+        _ => size,
+    }
 }
 
 /// Where the scales of A and B lie.
@@ -448,7 +564,13 @@ fn places(key: &ProblemKey) -> Places {
             ScalesKind::Outer { .. } => Scales::Outer,
         },
         extents: key.extents,
+        matrices: matrices(key),
     }
+}
+
+/// How many As a product has, and how many Bs.
+fn matrices(key: &ProblemKey) -> [usize; 2] {
+    key.shared.map(|is_one| if is_one { 1 } else { key.batch })
 }
 
 /// The largest relative distance of a right C from its reference.
@@ -457,15 +579,16 @@ fn tolerance(key: &ProblemKey) -> f64 {
     let of_c = match key.c {
         ElementType::F32 => Dtype::F32,
         ElementType::Bf16 => Dtype::Bf16,
-        ElementType::E4m3 | ElementType::E5m2 | ElementType::E4m3E5m2 | ElementType::E5m2E4m3 => {
-            Dtype::E4m3
-        }
+        ElementType::E4m3 => return TOLERANCE,
+        ElementType::E5m2 | ElementType::E4m3E5m2 | ElementType::E5m2E4m3 => Dtype::E4m3,
         ElementType::F16 => Dtype::F16,
         ElementType::F64 => Dtype::F64,
         ElementType::I8 | ElementType::I32 => Dtype::I8,
     };
     let of_products = match key.precision {
-        Precision::Exact if key.operands == ElementType::E4m3 => Dtype::E4m3,
+        Precision::Exact if matches!(key.operands, ElementType::E4m3 | ElementType::E5m2) => {
+            Dtype::E4m3
+        }
         Precision::Exact => of_c,
         Precision::Tf32 => Dtype::Tf32,
         Precision::Tf32x3 => Dtype::Tf32x3,
@@ -499,6 +622,15 @@ mod tests {
     ) {
         let setting = Setting::new(&Device::cpu(), 1).unwrap();
         let mut case = KeyCase::<T, D>::new(key, &setting, scale_by).unwrap();
+        assert_right(key, &mut case);
+    }
+
+    /// Asserts the same of a case.
+    fn assert_right<T: Element<D> + Fill, D: Stored + Fill>(
+        key: &ProblemKey,
+        case: &mut KeyCase<'_, T, D>,
+    ) {
+        let stream = &case.setting.stream;
         let (found, _) = case.plan().unwrap();
         assert_eq!(found, Some(*key));
         assert_eq!(case.fault(0).unwrap(), None, "{key}");
@@ -512,9 +644,9 @@ mod tests {
         // The first element after C.
         assert_eq!(case.fault(0).unwrap(), None);
         let end = case.of_c.elements(0).end;
-        let zero = case.setting.stream.zeroed::<D>(1).unwrap();
+        let zero = stream.zeroed::<D>(1).unwrap();
         let after = case.c.slice_mut(end..end + 1).unwrap();
-        setting.stream.copy(&zero, after).unwrap();
+        stream.copy(&zero, after).unwrap();
         let wrong = case.wrong("somebody").unwrap();
         assert_eq!(
             wrong.as_deref(),
@@ -576,11 +708,58 @@ mod tests {
                 assert_checked::<F8E4M3, f32>(&into("f32", scales, other), scale_by);
             }
         }
+        let batches = [
+            &[("k=32", "k=32 batch=3 shared=none")][..],
+            &[("k=32", "k=32 batch=3 shared=b"), ("n=24", "n=136")],
+        ];
+        for batch in batches {
+            for scales in ["outer", "blocks"] {
+                assert_checked::<F8E4M3, bf16>(&into("bf16", scales, batch), scale_by);
+            }
+        }
         let odd = [
             ("n=24", "n=23"),
             ("alignments=32,32,32", "alignments=32,32,2"),
         ];
         assert_checked::<F8E4M3, f16>(&into("f16", "outer-unpaired", &odd), scale_by);
+    }
+
+    #[test]
+    fn products_of_i8_and_of_e5m2_are_scaled() {
+        let outer = ("exact", "exact scales=outer");
+        let fused = [outer, ("beta=0", "beta=1"), ("bias=none", "bias=columns")];
+        let blocks = [("exact", "exact scales=blocks"), ("k=32", "k=160")];
+        let of_blocks = key("operands=F8E5M2 c=bf16", &blocks);
+        assert_checked::<F8E5M2, bf16>(&of_blocks, scale_by);
+        for other in [&[][..], &[outer], &fused] {
+            assert_checked::<i8, bf16>(&key("operands=i8 c=bf16", other), scale_but_blocks);
+            assert_checked::<i8, f16>(&key("operands=i8 c=f16", other), scale_but_blocks);
+            assert_checked::<i8, f32>(&key("operands=i8 c=f32", other), scale_but_blocks);
+            assert_checked::<F8E5M2, bf16>(&key("operands=F8E5M2 c=bf16", other), scale_by);
+            assert_checked::<F8E5M2, f32>(&key("operands=F8E5M2 c=f32", other), scale_by);
+        }
+    }
+
+    #[test]
+    fn a_quantised_c_is_checked_with_its_scales() {
+        let types = "operands=F8E4M3 c=F8E4M3";
+        let scales = ("exact", "exact scales=blocks");
+        let blocks = ("n=24", "n=264");
+        let odd = [
+            ("n=24", "n=23"),
+            ("alignments=32,32,32", "alignments=32,32,1"),
+        ];
+        for other in [&[][..], &[scales], &[scales, blocks], &odd] {
+            let key = key(types, other);
+            let setting = Setting::new(&Device::cpu(), 1).unwrap();
+            let case = KeyCase::<F8E4M3, F8E4M3>::new(&key, &setting, scale_but_rows).unwrap();
+            let mut case = case.quantized(by_blocks).unwrap();
+            assert_right(&key, &mut case);
+            assert_eq!(case.fault(0).unwrap(), None);
+            let (scales, _) = case.quantized.as_mut().unwrap();
+            scales.poison(&setting.stream).unwrap();
+            assert!(case.wrong("no scales").unwrap().is_some(), "{key}");
+        }
     }
 
     #[test]
@@ -599,8 +778,12 @@ mod tests {
                 "no matrices of f32 have alignments of [2, 32, 32] bytes",
             ),
             (
-                key("operands=i8 c=bf16", &[("exact", "exact scales=outer")]),
-                "products of i8, or batches of them, with scales of rows and columns are not tuned",
+                key("operands=i8 c=i32", &[("exact", "exact scales=outer")]),
+                "products of i8 into i32 with scales of rows and columns are not tuned",
+            ),
+            (
+                key("operands=bf16 c=bf16", &[("exact", "exact scales=blocks")]),
+                "products of bf16 into bf16 with scales of blocks are not tuned",
             ),
             (
                 key(

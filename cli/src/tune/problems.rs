@@ -63,6 +63,8 @@ pub fn shape(text: &str) -> Result<[usize; 3], String> {
 
 #[cfg(test)]
 mod tests {
+    use cutlet::Precision;
+
     use super::*;
 
     #[test]
@@ -80,5 +82,19 @@ mod tests {
         let problems = Problems::of_suite(&suite, &[Dtype::F32]).unwrap();
         let batches: Vec<usize> = problems.keys.iter().map(|key| key.batch).collect();
         assert_eq!(batches, [1, 2]);
+    }
+
+    #[test]
+    fn types_that_have_the_same_kernels_are_one_problem() {
+        let precisions = |k: usize| {
+            let suite = suite_of(&[[16, 32, k]]).unwrap();
+            let dtypes = [Dtype::F32, Dtype::Tf32, Dtype::Tf32x3];
+            let problems = Problems::of_suite(&suite, &dtypes).unwrap();
+            let keys = problems.keys.iter();
+            keys.map(|key| key.precision).collect::<Vec<_>>()
+        };
+        assert_eq!(precisions(127), [Precision::Exact, Precision::Tf32]);
+        let all = [Precision::Exact, Precision::Tf32, Precision::Tf32x3];
+        assert_eq!(precisions(128), all);
     }
 }

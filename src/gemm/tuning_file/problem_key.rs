@@ -74,21 +74,15 @@ impl ProblemKey {
 
     /// The key of a problem of these types of A and B, and of C. None for those that are not tuned.
     ///
-    /// These are groups of rows, rows that indices name, gated products, batches with scales, and products of i8 into
-    /// floats. So are products whose C is quantised, whose batch or k has an outer mode, or whose k is 0.
+    /// These are groups of rows, rows that indices name, and gated products. So are products whose batch or k has an outer
+    /// mode, or whose k is 0.
     pub(crate) fn of<T: Operand, D: DeviceData>(
         problem: &Problem<'_, T, D>,
         [operands, c]: [ElementType; 2],
     ) -> Option<Self> {
         let (m, n, k) = problem.extents();
-        let scales = problem.scales.kind();
-        let is_scaled_batch = scales != ScalesKind::None && !problem.groups.are_one();
-        // A sum of i8 in another type is that in i32, and a second kernel.
-        let is_rounded = operands == ElementType::I8 && c != ElementType::I32;
-        let is_quantized = problem.quantized.is_some();
         let is_gated = problem.epilogue.gate.is_some();
-        let is_other = is_gated || is_scaled_batch || is_rounded || is_quantized;
-        if k == 0 || is_other || problem.groups.have_sizes() || !problem.rows.are_own() {
+        if k == 0 || is_gated || problem.groups.have_sizes() || !problem.rows.are_own() {
             return None;
         }
         let [inner, outer] = problem.groups.modes;
@@ -106,7 +100,7 @@ impl ProblemKey {
             operands,
             c,
             precision: problem.least_precision(None),
-            scales,
+            scales: problem.scales.kind(),
             extents: [m, n, k],
             batch: count,
             shared: [stride_a, stride_b].map(|stride| count > 1 && stride == 0),

@@ -36,7 +36,7 @@ impl Problem {
         ProblemKey {
             operands,
             c,
-            precision,
+            precision: precision.for_k(k),
             scales: match dtype.scales() {
                 Scales::None => ScalesKind::None,
                 Scales::Blocks => ScalesKind::Blocks,

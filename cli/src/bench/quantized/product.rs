@@ -41,6 +41,7 @@ impl<'a> Product<'a> {
         let places = Places {
             are: Scales::Blocks,
             extents,
+            matrices: [1; 2],
         };
         let set = |nth: u64| -> Result<Set> {
             Ok(Set {
