@@ -438,7 +438,7 @@ fn groups_have_fast_accumulation() {
         products: 3,
         share_a: false,
     };
-    let fast = "e4m3_grouped_128x224x128_2x1_coop_fast_outer";
+    let fast = "e4m3_grouped_128x128x128_2x1_coop_fast_outer";
     for kernel in [None, Some(fast)] {
         for rows in [
             Rows::InOne(&[130, 0, 70, 1]),

@@ -83,6 +83,6 @@ for_formats! {
 // Those whose sums have the bits that the tensor cores keep.
 for_formats! {
     scaled_groups! { InOut } E4M3_GROUPED_FAST, E5M2_GROUPED_FAST, E4M3_E5M2_GROUPED_FAST, E5M2_E4M3_GROUPED_FAST:
-    e4m3_grouped_128x224x128_2x1_coop_fast_outer, e5m2_grouped_128x224x128_2x1_coop_fast_outer, e4m3e5m2_grouped_128x224x128_2x1_coop_fast_outer, e5m2e4m3_grouped_128x224x128_2x1_coop_fast_outer =
-        { 128, 224, Stages<4>, Cluster<2, 1>, Cooperative<2>, cpu };
+    e4m3_grouped_128x128x128_2x1_coop_fast_outer, e5m2_grouped_128x128x128_2x1_coop_fast_outer, e4m3e5m2_grouped_128x128x128_2x1_coop_fast_outer, e5m2e4m3_grouped_128x128x128_2x1_coop_fast_outer =
+        { 128, 128, Stages<5>, Cluster<2, 1>, Cooperative<2>, cpu };
 }
