@@ -77,10 +77,10 @@ pub use matrix::{MAX_EXTENT, Matrix, MatrixMut, Order};
 pub use moe::{Logit, MoeRows, RouterWeights, top_k};
 pub use permute::permute;
 pub use rowops::{
-    CastElement, MapElement, MapKernels, Norm, NormElement, Pairing, Quantize, QuantizedElement,
-    ReducedElement, Rope, RopeElement, RopeTable, SampledElement, Sampling, Softmax,
-    SoftmaxElement, add, argmax, argmin, binary, binary_in_place, cast, layer_norm, map1, map2,
-    map3, mul, reduce, reduce_modes, rms_norm, softmax, unary, unary_in_place,
+    CacheElement, CastElement, MapElement, MapKernels, Norm, NormElement, Pairing, Quantize,
+    QuantizedElement, ReducedElement, Rope, RopeElement, RopeTable, SampledElement, Sampling,
+    Softmax, SoftmaxElement, add, argmax, argmin, binary, binary_in_place, cast, layer_norm, map1,
+    map2, map3, mul, reduce, reduce_modes, rms_norm, softmax, unary, unary_in_place,
 };
 pub use rows::{Index, OutOfRange, check_indices};
 pub use scatter::{

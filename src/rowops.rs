@@ -7,9 +7,11 @@ mod quantize;
 mod reduce;
 mod reduce_modes;
 mod rope;
+mod rope_append;
 mod sample;
 mod softmax;
 mod space;
+mod splits;
 
 pub use map::{
     CastElement, MapElement, MapKernels, add, binary, binary_in_place, cast, map1, map2, map3, mul,
@@ -20,6 +22,7 @@ pub use quantize::{Quantize, QuantizedElement};
 pub use reduce::{ReducedElement, argmax, argmin, reduce};
 pub use reduce_modes::reduce_modes;
 pub use rope::{Pairing, Rope, RopeElement, RopeTable};
+pub use rope_append::CacheElement;
 pub use sample::{SampledElement, Sampling};
 pub use softmax::{Softmax, SoftmaxElement, softmax};
 

@@ -55,6 +55,7 @@ mod rows_quantize;
 mod rows_reduce;
 mod rows_reduce_modes;
 mod rows_rope;
+mod rows_rope_append;
 mod rows_sample;
 mod rows_softmax;
 mod scatter;

@@ -116,6 +116,30 @@ fn long_rows_are_drawn_from_as_a_whole() {
     check::<f16>(5_000, 1, (0.5, 40, 1.0), 8);
 }
 
+/// Blocks list the tokens of splits of the rows.
+#[test]
+fn few_long_rows_are_drawn_from_in_splits() {
+    check::<f32>(16_384, 0, (1.0, 40, 0.9), 5);
+    check::<f16>(16_448, 0, (2.0, 200, 0.9), 5);
+    let (low, nan) = (f32::NEG_INFINITY, f32::NAN);
+    // Two splits have one token each, and the others have none.
+    let mut logits = vec![low; 16_384];
+    (logits[3], logits[5_000], logits[16_000]) = (1.0, nan, 1.0);
+    let sampling = Sampling::new(3).top_k(5);
+    let tokens = draw(&logits, sampling, 5, 0);
+    assert!(
+        tokens.iter().all(|token| matches!(token, 3 | 16_000)),
+        "{tokens:?}"
+    );
+    assert_eq!(draw(&[low; 16_384], sampling, 1, 0), [-1]);
+    // There is no room for a list of so many equal tokens.
+    let mut tokens = draw(&[1.5f32; 16_384], sampling, 5, 0);
+    assert!(tokens.iter().all(|token| (0..16_384).contains(token)));
+    tokens.sort_unstable();
+    tokens.dedup();
+    assert!(tokens.len() > 2, "{tokens:?}");
+}
+
 /// More tokens are equal to the least probable one than a block has a list for.
 #[test]
 fn equal_tokens_count_together_however_many_they_are() {

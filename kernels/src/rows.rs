@@ -10,12 +10,13 @@
 //! | `x / √(mean of x² + ε) · w`, `(x − mean) / √(variance + ε) · w + b` | [`norm`] |
 //! | `e^(x − max) / Σ e^(x − max)` and its logarithm | [`softmax`] |
 //! | pairs of elements, rotated by angles of the row's position | [`rope`] |
+//! | the same of new tokens, whose keys and values a cache gets | [`rope_append`] |
 //! | functions of elements, of one's own by [`map`] | [`functions`] |
 //! | elements of another type | [`cast`] |
 //! | sums, means and extremes, and where these are | [`reduce`] |
 //! | the same of columns | [`reduce_columns`] |
 //! | e4m3 with scales of rows or blocks | [`quantize`] |
-//! | a random element of each row, by the softmax of its logits | [`sample`] |
+//! | a random element of each row, by the softmax of its logits | [`sample`], [`sample_split`] |
 //!
 //! GPUs of all generations run the kernels for the oldest one: a row comes from memory once, so newer instructions would
 //! gain nothing, but for those of dependent launches and of e4m3, which newer GPUs get.
@@ -61,7 +62,17 @@ pub mod rope;
     not(target_arch = "nvptx64"),
     all(feature = "rows", not(target_feature = "sm_90"))
 ))]
+pub mod rope_append;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "rows", not(target_feature = "sm_90"))
+))]
 pub mod sample;
+#[cfg(any(
+    not(target_arch = "nvptx64"),
+    all(feature = "rows", not(target_feature = "sm_90"))
+))]
+pub mod sample_split;
 mod shapes;
 #[cfg(any(
     not(target_arch = "nvptx64"),

@@ -13,8 +13,8 @@ use half::{bf16, f16};
 use super::operand::{check_read, layout_of_rows, optional_mut, read, rows_of, written};
 use super::reduce_modes::ColumnsKernel;
 use super::space::{HasRows, RowSet};
-use super::{ForRows, WIDEST, refuse};
-use crate::into_tensor::one_stride;
+use super::splits::splits_of;
+use super::{ForRows, refuse};
 use crate::matrix::{in_stream, pointer};
 use crate::{IntoTensor, IntoTensorMut, Result, Tensor, TensorMut};
 
@@ -158,7 +158,7 @@ fn arg<'a, T: ReducedElement>(
     indices: impl IntoTensorMut<'a, Element = i32>,
 ) -> Result<()> {
     match (read(x)?, written(indices)?) {
-        (Some(x), Some(indices)) => match parts_of(stream, &x) {
+        (Some(x), Some(indices)) => match splits_of(stream, &x, usize::MAX) {
             None => launch(
                 operation,
                 stream,
@@ -167,7 +167,7 @@ fn arg<'a, T: ReducedElement>(
                 (None, Some(indices)),
                 None,
             ),
-            Some(parts) => arg_of_parts(operation, stream, reduction, &x, parts, indices),
+            Some(splits) => arg_of_splits(operation, stream, reduction, &x, splits, indices),
         },
         (None, None) => Ok(()),
         _ => empty(operation),
@@ -179,55 +179,29 @@ fn empty<R>(operation: &'static str) -> Result<R> {
     refuse(operation, found.to_string())
 }
 
-/// Elements of a part of a row, at least: about what a block holds at a time.
-const LEAST_PART: usize = 4000;
-/// With fewer parts, one launch with a block for each row is faster.
-const LEAST_PARTS: usize = 4;
-/// The most parts of a row: a warp combines them.
-const MOST_PARTS: usize = 64;
-
-/// The number of equal parts into which blocks divide each row of a matrix, if rows are long, and too few for a block on
-/// each multiprocessor.
-fn parts_of<T: ReducedElement>(stream: &Stream, x: &Tensor<'_, T>) -> Option<usize> {
-    // Rows of one mode, whose elements are contiguous.
-    let is_matrix = x.layout.rank() == 2 && x.layout.mode(0).num_leaves() == 1;
-    if !is_matrix || one_stride(&x.layout, 1).is_none_or(|(_, stride)| stride != 1) {
-        return None;
-    }
-    let [rows, columns] = [0, 1].map(|mode| x.layout.mode(mode).size() as usize);
-    // A multiprocessor runs several blocks at the same time.
-    let at_a_time = MOST_PARTS.max(stream.device().multiprocessors() as usize);
-    let most = MOST_PARTS
-        .min(at_a_time / rows.max(1))
-        .min(columns / LEAST_PART);
-    // Parts begin at aligned vectors.
-    let divides = |parts: &usize| columns.is_multiple_of(parts * WIDEST / size_of::<T>());
-    (LEAST_PARTS..=most).rev().find(divides)
-}
-
-/// Searches each part of a row by a block, and then the parts' extremes.
-fn arg_of_parts<T: ReducedElement>(
+/// Searches each split of a row by a block, and then the splits' extremes.
+fn arg_of_splits<T: ReducedElement>(
     operation: &'static str,
     stream: &Stream,
     reduction: Reduction,
     x: &Tensor<'_, T>,
-    parts: usize,
+    splits: usize,
     indices: TensorMut<'_, i32>,
 ) -> Result<()> {
     let [rows, columns] = [0, 1].map(|mode| x.layout.mode(mode).size() as usize);
     check_read(operation, stream, "x", x, &indices)?;
     layout_of_rows(operation, "the indices", &indices.layout, &x.layout)?;
-    let mut values = stream.scratch::<T>(rows * parts)?;
-    let mut places = stream.scratch::<i32>(rows * parts)?;
-    let in_parts = x.reshape([rows, parts, columns / parts])?;
+    let mut values = stream.scratch::<T>(rows * splits)?;
+    let mut places = stream.scratch::<i32>(rows * splits)?;
+    let in_splits = x.reshape([rows, splits, columns / splits])?;
     let results = (
-        Some(TensorMut::new(values.view_mut(), [rows, parts])?),
-        Some(TensorMut::new(places.view_mut(), [rows, parts])?),
+        Some(TensorMut::new(values.view_mut(), [rows, splits])?),
+        Some(TensorMut::new(places.view_mut(), [rows, splits])?),
     );
-    launch(operation, stream, reduction, &in_parts, results, None)?;
-    let values = Tensor::new(values.view(), [rows, parts])?;
-    let parts = Parts {
-        columns: columns / parts,
+    launch(operation, stream, reduction, &in_splits, results, None)?;
+    let values = Tensor::new(values.view(), [rows, splits])?;
+    let splits = Splits {
+        columns: columns / splits,
         places: places.view(),
     };
     launch(
@@ -236,15 +210,15 @@ fn arg_of_parts<T: ReducedElement>(
         reduction,
         &values,
         (None, Some(indices)),
-        Some(parts),
+        Some(splits),
     )
 }
 
-/// Parts of longer rows, of which each column of `x` is an extreme.
-pub struct Parts<'a> {
-    /// Elements of a part.
+/// Splits of longer rows, of which each column of `x` is an extreme.
+pub struct Splits<'a> {
+    /// Elements of a split.
     columns: usize,
-    /// Where in its part each extreme is.
+    /// Where in its split each extreme is.
     places: View<'a, i32>,
 }
 
@@ -255,7 +229,7 @@ pub fn launch<T: ReducedElement>(
     reduction: Reduction,
     x: &Tensor<'_, T>,
     (mut values, mut indices): (Option<TensorMut<'_, T>>, Option<TensorMut<'_, i32>>),
-    parts: Option<Parts<'_>>,
+    splits: Option<Splits<'_>>,
 ) -> Result<()> {
     in_stream(operation, stream, "x", x.view)?;
     // Absent results have a place for each row, too.
@@ -285,8 +259,8 @@ pub fn launch<T: ReducedElement>(
         reduction: reduction as u32,
         with_values: u32::from(values.is_some()),
         with_indices: u32::from(indices.is_some()),
-        part_columns: parts.as_ref().map_or(0, |it| it.columns as i32),
-        parts: parts.map_or(Global::from_ptr(std::ptr::null()), |it| pointer(it.places)),
+        split_columns: splits.as_ref().map_or(0, |it| it.columns as i32),
+        splits: splits.map_or(Global::from_ptr(std::ptr::null()), |it| pointer(it.places)),
     };
     let (kernel, blocks) = T::KERNELS.choose::<T>(&rows);
     let kernel = stream.device().load(&PTX, kernel)?;

@@ -1,5 +1,7 @@
 //! Rotary position embeddings.
 
+use std::ops::Range;
+
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
 use cutlet_host::{Buffer, LaunchConfig, Stream, View};
 use cutlet_kernels::PTX;
@@ -17,7 +19,7 @@ use crate::matrix::{addresses, disjoint, in_stream};
 use crate::{IntoTensor, IntoTensorMut, MAX_EXTENT, Matrix, Result, Tensor, TensorMut};
 
 /// The operation's name in errors.
-const NAME: &str = "rope";
+pub(super) const NAME: &str = "rope";
 
 /// An element type of [`Rope`]: `f32`, `f16` or `bf16`.
 pub trait RopeElement: DeviceData + sealed::Kernels {}
@@ -180,13 +182,13 @@ impl RopeTable {
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Rope<'a> {
-    cosines: View<'a, f32>,
-    sines: View<'a, f32>,
+    pub(super) cosines: View<'a, f32>,
+    pub(super) sines: View<'a, f32>,
     /// Rows of both.
-    positions: usize,
+    pub(super) positions: usize,
     /// Columns of both.
-    pairs: usize,
-    pairing: Pairing,
+    pub(super) pairs: usize,
+    pub(super) pairing: Pairing,
     direction: f32,
 }
 
@@ -316,6 +318,52 @@ impl<'a> Rope<'a> {
         }
     }
 
+    /// Returns an error unless the stream may read the tables, and what is written does not overlap them.
+    pub(super) fn check_tables(&self, stream: &Stream, written: Range<u64>) -> Result<()> {
+        for view in [self.cosines, self.sines] {
+            in_stream(NAME, stream, "the table", view)?;
+            disjoint(NAME, "the table", addresses(&view), written.clone())?;
+        }
+        Ok(())
+    }
+
+    /// Counts a pair of the rows as one column. Returns whether the halves of rows, and the angles of a position, which
+    /// are read in vectors, too, are aligned.
+    ///
+    /// # Errors
+    /// If a row has not twice as many elements as the table has angles.
+    pub(super) fn take_pairs(&self, rows: &mut RowSet) -> Result<bool> {
+        let [_, columns] = rows.extent();
+        if columns != 2 * self.pairs {
+            return refuse(
+                NAME,
+                format!(
+                    "a row has {columns} elements, and the table has angles of {} pairs; give rows of {}",
+                    self.pairs,
+                    2 * self.pairs
+                ),
+            );
+        }
+        rows.space.columns = self.pairs as i32;
+        rows.space.last_columns = self.pairs as i32;
+        let is_aligned = |table: View<'_, f32>| table.address().is_multiple_of(WIDEST as u64);
+        Ok(rows.is_aligned
+            && self.pairs.is_multiple_of(rows.width.max(4))
+            && [self.cosines, self.sines].into_iter().all(is_aligned))
+    }
+
+    /// The arguments of rows of pairs, where `x`, `y` and the positions are these of the operands.
+    pub(super) fn args(&self, rows: &RowSet, [x, y, positions]: [usize; 3]) -> RopeArgs {
+        RopeArgs {
+            x: rows.strides[x],
+            y: rows.strides[y],
+            positions: rows.strides[positions],
+            space: rows.space,
+            table_rows: self.positions as i32,
+            direction: self.direction,
+        }
+    }
+
     fn launch<T: RopeElement>(
         &self,
         stream: &Stream,
@@ -326,11 +374,7 @@ impl<'a> Rope<'a> {
         in_stream(NAME, stream, "y", y.view.view())?;
         x.check(NAME, stream, "x", &y)?;
         check_read(NAME, stream, "the positions", positions, &y)?;
-        let tables = [self.cosines, self.sines];
-        for view in tables {
-            in_stream(NAME, stream, "the table", view)?;
-            disjoint(NAME, "the table", addresses(&view), y.addresses())?;
-        }
+        self.check_tables(stream, y.addresses())?;
         let of_positions = repeated(&positions.layout, &y.layout);
         let of_positions = layout_of_rows(NAME, "the positions", &of_positions, &y.layout)?;
         let of_positions = HasRows {
@@ -343,45 +387,17 @@ impl<'a> Rope<'a> {
             NAME,
             &[written_rows("y", &y), x.rows("x", &y), of_positions],
         )?;
-        let [count, columns] = rows.extent();
-        if columns != 2 * self.pairs {
-            return refuse(
-                NAME,
-                format!(
-                    "a row has {columns} elements, and the table has angles of {} pairs; give rows of {}",
-                    self.pairs,
-                    2 * self.pairs
-                ),
-            );
-        }
-        // A half, and the angles of a position, are read in vectors, too.
-        let is_aligned = rows.is_aligned
-            && self.pairs.is_multiple_of(rows.width.max(4))
-            && tables
-                .iter()
-                .all(|it| it.address().is_multiple_of(WIDEST as u64));
-        rows.space.columns = self.pairs as i32;
-        rows.space.last_columns = self.pairs as i32;
-        let args = RopeArgs {
-            y: rows.strides[0],
-            x: rows.strides[1],
-            positions: rows.strides[2],
-            space: rows.space,
-            table_rows: self.positions as i32,
-            direction: self.direction,
-        };
+        let is_aligned = self.take_pairs(&mut rows)?;
+        let args = self.args(&rows, [1, 0, 2]);
         let kernels = match self.pairing {
             Pairing::Halves => T::HALVES,
             Pairing::Neighbours => T::NEIGHBOURS,
         };
         let (kernel, tiles_of) = kernels[usize::from(!is_aligned)];
-        let [down, across] = tiles_of([count as i32, self.pairs as i32]);
-        let Some(blocks) = down.checked_mul(across).filter(|&it| it < 1 << 31) else {
-            return refuse(NAME, format!("there are {count} rows; give parts of them"));
-        };
+        let blocks = blocks(tiles_of, &rows)?;
         let kernel = stream.device().load(&PTX, kernel)?;
         let source = x.source(&y);
-        let [cosines, sines] = tables;
+        let [cosines, sines] = [self.cosines, self.sines];
         // SAFETY: the rows were checked against the tensors' memory. There is a position for each row, and the kernel
         // compares it with the table, which has angles for half of a row's elements. What is written overlaps nothing else
         // but an `x` that it is.
@@ -399,8 +415,18 @@ impl<'a> Rope<'a> {
     }
 }
 
+/// The blocks for the tiles of rows of pairs.
+pub(super) fn blocks(tiles_of: fn([i32; 2]) -> [u32; 2], rows: &RowSet) -> Result<u32> {
+    let [count, pairs] = rows.extent();
+    let [down, across] = tiles_of([count as i32, pairs as i32]);
+    match down.checked_mul(across).filter(|&it| it < 1 << 31) {
+        Some(blocks) => Ok(blocks),
+        None => refuse(NAME, format!("there are {count} rows; give parts of them")),
+    }
+}
+
 /// The layout of positions of the first modes of x, repeated along its other modes of rows.
-fn repeated(positions: &Layout, x: &Layout) -> Layout {
+pub(super) fn repeated(positions: &Layout, x: &Layout) -> Layout {
     let (given, modes) = (positions.rank(), x.rank() - 1);
     if given >= modes || positions.shape() != x.take(0, given).shape() {
         return *positions;

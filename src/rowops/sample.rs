@@ -1,11 +1,14 @@
 //! Sampling: random tokens by the softmax of logits.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::{LaunchConfig, Stream};
+use cutlet_host::{LaunchConfig, Scratch, Stream};
 use cutlet_kernels::PTX;
 use cutlet_kernels::rows::sample::{
-    SampleArgs, sample_bf16, sample_bf16_any, sample_f16, sample_f16_any, sample_f32,
-    sample_f32_any,
+    LISTED, SampleArgs, Splits, sample_bf16, sample_bf16_any, sample_f16, sample_f16_any,
+    sample_f32, sample_f32_any,
+};
+use cutlet_kernels::rows::sample_split::{
+    SplitArgs, sample_split_bf16, sample_split_f16, sample_split_f32,
 };
 use half::{bf16, f16};
 
@@ -13,7 +16,8 @@ use super::operand::{check_read, layout_of_rows, read, rows_of, written};
 use super::reduce::{ReducedElement, argmax};
 use super::refuse;
 use super::space::{HasRows, RowSet};
-use crate::matrix::in_stream;
+use super::splits::splits_of;
+use crate::matrix::{divisor, in_stream, pointer_mut};
 use crate::{IntoTensor, IntoTensorMut, Result, Tensor, TensorMut};
 
 /// The operation's name in errors.
@@ -27,27 +31,33 @@ impl SampledElement for bf16 {}
 
 /// A kernel that draws.
 type SampleKernel<T> = Kernel<(Global<T>, Global<u64>, GlobalMut<i32>, SampleArgs)>;
+/// A kernel that lists elements of splits.
+type SplitKernel<T> = Kernel<(Global<T>, SplitArgs)>;
 
 mod sealed {
-    use super::{DeviceData, SampleKernel};
+    use super::{DeviceData, SampleKernel, SplitKernel};
 
-    /// The kernels for an element type: for aligned vectors, and for any alignment.
+    /// The kernels for an element type.
     pub trait Kernels: DeviceData {
+        /// For aligned vectors, and for any alignment.
         const DRAW: [&'static SampleKernel<Self>; 2];
+        /// For aligned vectors.
+        const SPLIT: &'static SplitKernel<Self>;
     }
 }
 
 macro_rules! kernels {
-    ($($element:ty: $vectors:ident $any:ident;)+) => {$(
+    ($($element:ty: $vectors:ident $any:ident $split:ident;)+) => {$(
         impl sealed::Kernels for $element {
             const DRAW: [&'static SampleKernel<Self>; 2] = [&$vectors, &$any];
+            const SPLIT: &'static SplitKernel<Self> = &$split;
         }
     )+};
 }
 kernels! {
-    f32: sample_f32 sample_f32_any;
-    f16: sample_f16 sample_f16_any;
-    bf16: sample_bf16 sample_bf16_any;
+    f32: sample_f32 sample_f32_any sample_split_f32;
+    f16: sample_f16 sample_f16_any sample_split_f16;
+    bf16: sample_bf16 sample_bf16_any sample_split_bf16;
 }
 
 /// Sampling of tokens: a random place in each row of logits, by the softmax of `logits / temperature`.
@@ -177,14 +187,20 @@ impl Sampling {
         });
         let operands = [rows_of("the logits", logits), of_counters, of_tokens];
         let rows = RowSet::of(NAME, &operands)?;
+        let count = self.splits(stream, logits).filter(|_| rows.is_aligned);
+        let found = count.map(|count| Found::scratch(stream, rows.extent()[0], count));
+        let found = found.transpose()?;
+        if let Some(found) = &found {
+            self.launch_splits(stream, logits, found)?;
+        }
         let args = SampleArgs {
             logits: rows.strides[0],
             counters: rows.strides[1],
             tokens: rows.strides[2],
             space: rows.space,
             seed: self.seed,
-            // A smaller one would make all differences infinite.
-            inverse: 1.0 / self.temperature.max(1e-30),
+            splits: found.as_ref().map_or_else(no_splits, Found::splits),
+            inverse: self.inverse(),
             top_p: match self.top_p {
                 // The probabilities' sum is rounded.
                 1.0 => f32::INFINITY,
@@ -205,5 +221,96 @@ impl Sampling {
                 args,
             )?)
         }
+    }
+
+    /// What logits are multiplied by. A smaller temperature would make all differences infinite.
+    fn inverse(&self) -> f32 {
+        1.0 / self.temperature.max(1e-30)
+    }
+
+    /// Into how many splits rows are divided whose lists of elements have room in that of a row.
+    fn splits<T: SampledElement>(&self, stream: &Stream, logits: &Tensor<'_, T>) -> Option<usize> {
+        // A list has a few elements more than the `top_k` greatest ones.
+        let most = LISTED / self.top_k.saturating_mul(2);
+        splits_of(stream, logits, most)
+    }
+
+    /// Enqueues the search of each split for elements that may be drawn.
+    fn launch_splits<T: SampledElement>(
+        &self,
+        stream: &Stream,
+        logits: &Tensor<'_, T>,
+        found: &Found<'_>,
+    ) -> Result<()> {
+        let [rows, columns] = [0, 1].map(|mode| logits.layout.mode(mode).size() as usize);
+        let in_splits = logits.reshape([rows, found.count, columns / found.count])?;
+        let splits = RowSet::of(NAME, &[rows_of("the logits", &in_splits)])?;
+        let args = SplitArgs {
+            logits: splits.strides[0],
+            space: splits.space,
+            splits: found.splits(),
+            of_row: divisor(found.count),
+            inverse: self.inverse(),
+            top_k: self.top_k as i32,
+            padding: 0,
+        };
+        let kernel = stream.device().load(&PTX, T::SPLIT)?;
+        let blocks = splits.space.rows as u32;
+        // SAFETY: the rows were checked against the tensor's memory. There is room for what each split has.
+        unsafe {
+            Ok(stream.launch(
+                &kernel,
+                LaunchConfig::dependent(blocks),
+                (in_splits.view, args),
+            )?)
+        }
+    }
+}
+
+/// Memory for what the splits of rows have.
+struct Found<'s> {
+    sums: Scratch<'s, f32>,
+    counts: Scratch<'s, i32>,
+    logits: Scratch<'s, f32>,
+    columns: Scratch<'s, u32>,
+    /// Splits of a row.
+    count: usize,
+}
+
+impl<'s> Found<'s> {
+    fn scratch(stream: &'s Stream, rows: usize, count: usize) -> Result<Self> {
+        let splits = rows * count;
+        let listed = splits * (LISTED / count);
+        Ok(Found {
+            sums: stream.scratch(2 * splits)?,
+            counts: stream.scratch(splits)?,
+            logits: stream.scratch(listed)?,
+            columns: stream.scratch(listed)?,
+            count,
+        })
+    }
+
+    /// As kernels see it.
+    fn splits(&self) -> Splits {
+        Splits {
+            sums: pointer_mut(self.sums.view().address()),
+            counts: pointer_mut(self.counts.view().address()),
+            logits: pointer_mut(self.logits.view().address()),
+            columns: pointer_mut(self.columns.view().address()),
+            count: self.count as u32,
+            room: divisor(LISTED / self.count),
+        }
+    }
+}
+
+/// Of rows that are not split.
+fn no_splits() -> Splits {
+    Splits {
+        sums: pointer_mut(0),
+        counts: pointer_mut(0),
+        logits: pointer_mut(0),
+        columns: pointer_mut(0),
+        count: 0,
+        room: divisor(1),
     }
 }

@@ -43,10 +43,10 @@ pub struct ReduceArgs {
     pub with_values: u32,
     /// Not 0 if the index of the extreme is written.
     pub with_indices: u32,
-    /// If rows hold the extremes of parts of longer rows: elements of a part, else 0.
-    pub part_columns: i32,
-    /// The places of these extremes in their parts.
-    pub parts: Global<i32>,
+    /// If rows hold the extremes of splits of longer rows: elements of a split, else 0.
+    pub split_columns: i32,
+    /// The places of these extremes in their splits.
+    pub splits: Global<i32>,
 }
 
 /// A value and its column, as a number that is larger if the value is, or if the values are equal and the column is
@@ -129,10 +129,10 @@ impl First {
 
 /// Reduces each row to a value, and for extremes to the column of the first of them.
 ///
-/// Each column of a row may be the extreme of a part of a longer row. Then the index is the extreme's column in that row.
+/// Each column of a row may be the extreme of a split of a longer row. Then the index is the extreme's column in that row.
 ///
 /// # Safety
-/// The operands must have these extents, `args.parts` an element for each of `x` if rows are of parts. `x` is aligned for
+/// The operands must have these extents, `args.splits` an element for each of `x` if rows are of splits. `x` is aligned for
 /// the accesses of `S`.
 #[inline(always)]
 unsafe fn reduce<S: Shape, T: Float + Default, R: Team<i64>>(
@@ -197,11 +197,11 @@ unsafe fn reduce<S: Shape, T: Float + Default, R: Team<i64>>(
                 values.store(space.begin(args.values, row), T::from_f32(value));
             }
             if args.with_indices != 0 {
-                let place = match args.part_columns {
+                let place = match args.split_columns {
                     0 => column,
-                    of_part => {
-                        let part = i64::from(row) * i64::from(space.columns) + i64::from(column);
-                        column * of_part + args.parts.load(part)
+                    of_split => {
+                        let split = i64::from(row) * i64::from(space.columns) + i64::from(column);
+                        column * of_split + args.splits.load(split)
                     }
                 };
                 indices.store(space.begin(args.indices, row), place);

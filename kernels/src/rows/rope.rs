@@ -5,7 +5,7 @@ use cutlet_device::{
     instantiate, launch_dependents, thread_idx,
 };
 use cutlet_layout_core::{
-    Bound, Fragment, L, Raster, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, covers_exactly,
+    Fragment, L, Raster, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, covers_exactly,
     tile_extent, tiles,
 };
 use half::{bf16, f16};
@@ -81,15 +81,15 @@ shapes! {
 
 /// The tables of angles, and where the rows' positions are.
 #[derive(Clone, Copy)]
-struct Tables {
-    positions: Global<i32>,
-    cosines: Global<f32>,
-    sines: Global<f32>,
-    args: RopeArgs,
+pub(super) struct Tables {
+    pub(super) positions: Global<i32>,
+    pub(super) cosines: Global<f32>,
+    pub(super) sines: Global<f32>,
+    pub(super) args: RopeArgs,
 }
 
 /// The angles of a thread's pairs.
-struct Angles<S: RopeShape> {
+pub(super) struct Angles<S: RopeShape> {
     cosines: Fragment<f32, <S::Angles as ThreadValue>::Val>,
     sines: Fragment<f32, <S::Angles as ThreadValue>::Val>,
     /// 0, or NaN if the table does not have the row's position.
@@ -97,29 +97,35 @@ struct Angles<S: RopeShape> {
 }
 
 impl Tables {
+    /// The row of the thread's pairs of a tile. It is the last one for a thread without a row.
+    #[inline(always)]
+    pub(super) fn row<S: RopeShape>(
+        &self,
+        thread: ThreadIdx<Threads<THREADS>>,
+        tile: (u32, u32),
+    ) -> i32 {
+        let space = self.args.space;
+        let pairs = Tensor::identity([space.rows, space.columns])
+            .local_tile::<S::Tile>(tile)
+            .partition::<S::Pairs>(thread);
+        let [row, _] = pairs.coordinate(0);
+        row.min(space.rows - 1)
+    }
+
     /// The angles of the thread's pairs of a tile.
     #[inline(always)]
-    fn angles<S: RopeShape>(
+    pub(super) fn angles<S: RopeShape>(
         &self,
         thread: ThreadIdx<Threads<THREADS>>,
         tile: (u32, u32),
     ) -> Angles<S> {
         let space = self.args.space;
         let extent = [space.rows, space.columns];
+        let row = self.row::<S>(thread, tile);
         // SAFETY: the launcher promises a row of angles for each position of the table. All rows of the tensors are the
         // one of the thread's position.
         unsafe {
-            let places = Tensor::new(self.cosines, RowMajor::new(extent, 0));
-            let place = places
-                .local_tile::<S::Tile>(tile)
-                .partition::<S::Angles>(thread);
-            let position = match place.bound().holds(0) {
-                true => {
-                    let [row, _] = place.bound().coordinate(0);
-                    self.positions.load(space.begin(self.args.positions, row))
-                }
-                false => 0,
-            };
+            let position = self.positions.load(space.begin(self.args.positions, row));
             let exists = (position as u32) < self.args.table_rows as u32;
             let row = if exists { position } else { 0 };
             let begin = i64::from(row) * i64::from(space.columns);
@@ -150,7 +156,117 @@ impl<S: RopeShape> Angles<S> {
     }
 }
 
-/// Rotates pairs of elements `i` and `i + pairs` of each row, as GPT-NeoX, Llama and most models have them.
+/// A thread's row: where its elements come from, and where its pairs go.
+pub(super) struct Row<T: DeviceData> {
+    /// The row's first element.
+    pub from: Global<T>,
+    /// Where it goes.
+    pub to: GlobalMut<T>,
+    /// Rows of the tiles, and pairs of a row. No rows if the thread's row goes nowhere.
+    pub extent: [i32; 2],
+    /// Whether pairs are rotated, or left as they are.
+    pub rotates: bool,
+}
+
+/// Which elements of a row are pairs.
+pub(super) trait Pairs {
+    /// Rotates the thread's pairs of a tile.
+    ///
+    /// # Safety
+    /// The row must have the pairs, and be aligned for the accesses of `S`, where it comes from and where it goes.
+    unsafe fn rotate<S: RopeShape, T: Float + Number>(
+        thread: ThreadIdx<Threads<THREADS>>,
+        tile: (u32, u32),
+        angles: Angles<S>,
+        row: Row<T>,
+    );
+}
+
+/// Elements `i` and `i + pairs`, as GPT-NeoX, Llama and most models have them.
+pub(super) struct Halves;
+
+impl Pairs for Halves {
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn rotate<S: RopeShape, T: Float + Number>(
+        thread: ThreadIdx<Threads<THREADS>>,
+        tile: (u32, u32),
+        angles: Angles<S>,
+        row: Row<T>,
+    ) {
+        // All rows of the tensors are the thread's.
+        let place = RowMajor::new(row.extent, 0);
+        let apart = i64::from(row.extent[1]);
+        // SAFETY: as promised by the caller.
+        let ([first, second], [to_first, to_second]) = unsafe {
+            (
+                [row.from, row.from.offset(apart)].map(|half| Tensor::new(half, place)),
+                [row.to, row.to.offset(apart)].map(|half| Tensor::new(half, place)),
+            )
+        };
+        let [first, second] = [first, second].map(|half| {
+            half.local_tile::<S::Tile>(tile)
+                .partition::<S::Pairs>(thread)
+                .load(T::default())
+        });
+        let turned = |v: usize| {
+            let pair = [first.get(v).to_f32(), second.get(v).to_f32()];
+            if row.rotates {
+                angles.rotate(v, pair)
+            } else {
+                pair
+            }
+        };
+        let firsts = narrowed::<T, _>(&first.map(|v, _| turned(v)[0]));
+        let seconds = narrowed::<T, _>(&first.map(|v, _| turned(v)[1]));
+        to_first
+            .local_tile::<S::Tile>(tile)
+            .partition::<S::Pairs>(thread)
+            .store(&firsts);
+        to_second
+            .local_tile::<S::Tile>(tile)
+            .partition::<S::Pairs>(thread)
+            .store(&seconds);
+    }
+}
+
+/// Elements `2i` and `2i + 1`, as GPT-J and the first paper have them.
+pub(super) struct Neighbours;
+
+impl Pairs for Neighbours {
+    #[inline(always)]
+    #[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+    unsafe fn rotate<S: RopeShape, T: Float + Number>(
+        thread: ThreadIdx<Threads<THREADS>>,
+        tile: (u32, u32),
+        angles: Angles<S>,
+        row: Row<T>,
+    ) {
+        let [rows, pairs] = row.extent;
+        let place = RowMajor::new([rows, 2 * pairs], 0);
+        // SAFETY: as promised by the caller.
+        let (from, to) = unsafe { (Tensor::new(row.from, place), Tensor::new(row.to, place)) };
+        let values = from
+            .local_tile::<S::Elements>(tile)
+            .partition::<S::OfPairs>(thread)
+            .load(T::default());
+        let turned = values.map(|v, _| {
+            let pair = v / 2;
+            let elements = [values.get(2 * pair), values.get(2 * pair + 1)].map(Float::to_f32);
+            let turned = if row.rotates {
+                angles.rotate(pair, elements)
+            } else {
+                elements
+            };
+            turned[v % 2]
+        });
+        to.local_tile::<S::Elements>(tile)
+            .partition::<S::OfPairs>(thread)
+            .store(&narrowed::<T, _>(&turned));
+    }
+}
+
+/// Rotates the pairs of each row.
 ///
 /// `y` may be `x`.
 ///
@@ -158,7 +274,7 @@ impl<S: RopeShape> Angles<S> {
 /// The operands must have these extents, and be aligned for the accesses of `S`. `x` and `y` have twice as many columns as
 /// the rows' space, and the tables as many.
 #[inline(always)]
-unsafe fn halves<S: RopeShape, T: Float + Number>(
+unsafe fn rope<P: Pairs, S: RopeShape, T: Float + Number>(
     thread: ThreadIdx<Threads<THREADS>>,
     x: Global<T>,
     positions: Global<i32>,
@@ -178,83 +294,15 @@ unsafe fn halves<S: RopeShape, T: Float + Number>(
     let space = args.space;
     let tile = Raster::new(tiles::<S::Tile>([space.rows, space.columns]), 1).tile(block_idx().x);
     let angles = tables.angles::<S>(thread, tile);
-    let apart = i64::from(space.columns);
-    // SAFETY: the launcher promises the extents.
-    let ([first, second], [to_first, to_second]) = unsafe {
-        (
-            [x, x.offset(apart)].map(|half| Tensor::new(half, space.rows(args.x))),
-            [y, y.offset(apart)].map(|half| Tensor::new(half, space.rows(args.y))),
-        )
+    let row = tables.row::<S>(thread, tile);
+    let row = Row {
+        from: x.offset(space.begin(args.x, row)),
+        to: y.offset(space.begin(args.y, row)),
+        extent: [space.rows, space.columns],
+        rotates: true,
     };
-    let [first, second] = [first, second].map(|half| {
-        half.local_tile::<S::Tile>(tile)
-            .partition::<S::Pairs>(thread)
-            .load(T::default())
-    });
-    let rotated = |v: usize| angles.rotate(v, [first.get(v).to_f32(), second.get(v).to_f32()]);
-    let firsts = narrowed::<T, _>(&first.map(|v, _| rotated(v)[0]));
-    let seconds = narrowed::<T, _>(&first.map(|v, _| rotated(v)[1]));
-    to_first
-        .local_tile::<S::Tile>(tile)
-        .partition::<S::Pairs>(thread)
-        .store(&firsts);
-    to_second
-        .local_tile::<S::Tile>(tile)
-        .partition::<S::Pairs>(thread)
-        .store(&seconds);
-}
-
-/// Rotates pairs of elements `2i` and `2i + 1` of each row, as GPT-J and the first paper have them.
-///
-/// `y` may be `x`.
-///
-/// # Safety
-/// As [`halves`].
-#[inline(always)]
-unsafe fn neighbours<S: RopeShape, T: Float + Number>(
-    thread: ThreadIdx<Threads<THREADS>>,
-    x: Global<T>,
-    positions: Global<i32>,
-    cosines: Global<f32>,
-    sines: Global<f32>,
-    y: GlobalMut<T>,
-    args: RopeArgs,
-) {
-    grid_dependency_wait();
-    launch_dependents();
-    let tables = Tables {
-        positions,
-        cosines,
-        sines,
-        args,
-    };
-    let space = args.space;
-    let tile = Raster::new(tiles::<S::Tile>([space.rows, space.columns]), 1).tile(block_idx().x);
-    let angles = tables.angles::<S>(thread, tile);
-    let of_elements = Space {
-        columns: 2 * space.columns,
-        last_columns: 2 * space.columns,
-        ..space
-    };
-    // SAFETY: the launcher promises the extents.
-    let (x, y) = unsafe {
-        (
-            Tensor::new(x, of_elements.rows(args.x)),
-            Tensor::new(y, of_elements.rows(args.y)),
-        )
-    };
-    let values = x
-        .local_tile::<S::Elements>(tile)
-        .partition::<S::OfPairs>(thread)
-        .load(T::default());
-    let rotated = values.map(|v, _| {
-        let pair = v / 2;
-        let elements = [values.get(2 * pair), values.get(2 * pair + 1)].map(Float::to_f32);
-        angles.rotate(pair, elements)[v % 2]
-    });
-    y.local_tile::<S::Elements>(tile)
-        .partition::<S::OfPairs>(thread)
-        .store(&narrowed::<T, _>(&rotated));
+    // SAFETY: as promised by the caller.
+    unsafe { P::rotate(thread, tile, angles, row) };
 }
 
 macro_rules! instances {
@@ -264,14 +312,14 @@ macro_rules! instances {
         pub mod $module {
             use super::*;
             instances! { @each $element:
-                $halves = halves $shape, "Halves of rows whose vectors are aligned.";
-                $halves_any = halves RopeAny, "Halves of rows of any alignment.";
-                $neighbours = neighbours $shape, "Neighbours in rows whose vectors are aligned.";
-                $neighbours_any = neighbours RopeAny, "Neighbours in rows of any alignment.";
+                $halves = Halves $shape, "Halves of rows whose vectors are aligned.";
+                $halves_any = Halves RopeAny, "Halves of rows of any alignment.";
+                $neighbours = Neighbours $shape, "Neighbours in rows whose vectors are aligned.";
+                $neighbours_any = Neighbours RopeAny, "Neighbours in rows of any alignment.";
             }
         }
     )+};
-    (@each $element:ty: $($name:ident = $function:ident $shape:ident, $doc:literal;)+) => {
+    (@each $element:ty: $($name:ident = $pairs:ident $shape:ident, $doc:literal;)+) => {
         instantiate! {$(
             #[doc = $doc]
             #[kernel(threads = 256)]
@@ -282,7 +330,7 @@ macro_rules! instances {
                 sines: Global<f32>,
                 y: GlobalMut<$element>,
                 args: RopeArgs,
-            ) = $function::<$shape, $element>(thread_idx(), ..);
+            ) = rope::<$pairs, $shape, $element>(thread_idx(), ..);
         )+}
     };
 }

@@ -7,15 +7,19 @@
 //!
 //! A draw reads the row. For a small `top_k`, elements that may be accepted are listed first, and draws read the list: the
 //! greatest element of a thread is one of the row, so there are `top_k` elements that are not below the `top_k`th of the
-//! threads' greatest ones, and no smaller element is accepted.
+//! threads' greatest ones, and no smaller element is accepted. If rows are few and long, [`sample_split`] lists them: a
+//! block of it has a split of a row.
+//!
+//! [`sample_split`]: super::sample_split
 
 use cutlet_device::collective::BlockReduce;
 use cutlet_device::{
-    DeviceData, Float, Global, GlobalMut, SharedArray, SharedStorage, Threads, atomic_min,
+    DeviceData, Float, Global, GlobalMut, Shared, SharedArray, SharedStorage, Threads, atomic_min,
     block_idx, grid_dependency_wait, instantiate, launch_dependents, sync_threads, thread_idx,
 };
 use cutlet_layout_core::{
-    Bound, Fragment, L, RowMajor, Tensor, ThreadValue, Tv, covers_exactly, each, tile_extent,
+    Bound, Divide, Divisor, Fragment, L, RowMajor, Tensor, ThreadValue, Tv, covers_exactly, each,
+    tile_extent,
 };
 use half::{bf16, f16};
 
@@ -39,6 +43,8 @@ pub struct SampleArgs {
     pub space: Space,
     /// Of the random numbers.
     pub seed: u64,
+    /// What the splits of the rows have.
+    pub splits: Splits,
     /// 1 / temperature.
     pub inverse: f32,
     /// The share of the probability that the accepted elements have at least.
@@ -49,11 +55,33 @@ pub struct SampleArgs {
     pub padding: u32,
 }
 
-/// Elements that a list has room for.
-const LISTED: usize = 2048;
+/// What is known of the splits of rows, which are equal parts of them.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct Splits {
+    /// The greatest logit of each split, and the sum of all exponentials relative to it. The sum is NaN if there is no room
+    /// for the split's list.
+    pub sums: GlobalMut<f32>,
+    /// How many elements each split's list has.
+    pub counts: GlobalMut<i32>,
+    /// The lists: the logits by the temperature.
+    pub logits: GlobalMut<f32>,
+    /// Their columns in the row.
+    pub columns: GlobalMut<u32>,
+    /// Splits of a row. 0 if rows are not split.
+    pub count: u32,
+    /// Elements that a split's list has room for. The lists of a row have room for [`LISTED`] together.
+    pub room: Divisor,
+}
+
+/// Elements that the list of a row has room for.
+pub const LISTED: usize = 2048;
 /// The list, and the elements of it that a thread has.
 type ListTile = L!((1, 2048):(1@0, 1@1));
 type OfList = Tv<L!(1024:1@1), L!(2:1024@1)>;
+/// A number of each thread.
+type OneEach = L!((1, 1024):(1@0, 1@1));
+type OfThread = Tv<L!(1024:1@1), L!(1:1@0)>;
 const _: () = assert!(
     covers_exactly::<OfList>(tile_extent::<ListTile>())
         && tile_extent::<ListTile>()[1] == LISTED as i32,
@@ -74,10 +102,10 @@ pub struct Drawn {
 }
 
 /// A row, and a thread's part of it.
-struct Part<T> {
-    thread: Thread,
-    logits: Tensor<Global<T>, Rows>,
-    inverse: f32,
+pub(super) struct Part<T> {
+    pub thread: Thread,
+    pub logits: Tensor<Global<T>, Rows>,
+    pub inverse: f32,
 }
 
 /// A logit by the temperature: finite, or −∞ for NaN and −∞.
@@ -92,6 +120,19 @@ fn scaled(logit: f32, inverse: f32) -> f32 {
 }
 
 impl<T: Float + Default> Part<T> {
+    /// The greatest of the thread's logits, and the sum of their exponentials relative to it.
+    #[inline(always)]
+    pub fn sum<S: RowShape>(&self, tiles: u32) -> Sum {
+        let mut own = [f32::MIN, 0.0];
+        for tile in 0..tiles {
+            let values = self.logits::<S>(tile);
+            let greatest = values.fold(f32::MIN, f32::max);
+            let sum = values.fold(0.0, |sum, it| sum + exp(it - greatest));
+            own = merge(own, [greatest, sum]);
+        }
+        own
+    }
+
     /// The thread's logits of a tile, by the temperature. Those that do not exist are −∞.
     #[inline(always)]
     fn logits<S: RowShape>(&self, tile: u32) -> Held<S> {
@@ -192,50 +233,48 @@ fn uniform(seed: u64, counter: u64, row: i32, draw: u32) -> f32 {
     (bits(of_row, draw.into()) >> 40) as f32 * (1.0 / (1 << 24) as f32)
 }
 
-/// Lists the elements of the row that are not below `least`, if there is room for them, and returns how many they are, or
-/// 0. All threads of the block call it.
+/// Lists the elements of the row that are not below `least`, if there is room for them, and returns how many they are.
+/// `store` gets the place in the list, the logit and the column of each. All threads of the block call it.
 ///
 /// # Safety
-/// The storage is the block's, and other threads do not use it meanwhile.
+/// There are 33 `ends`, which other threads do not use meanwhile.
 #[inline(always)]
-unsafe fn list<S: RowShape, T: Float + Default>(
+pub(super) unsafe fn list<S: RowShape, T: Float + Default>(
     part: &Part<T>,
     tiles: u32,
     least: f32,
-    drawn: &Drawn,
-) -> i32 {
+    room: u32,
+    ends: Shared<f32>,
+    store: impl Fn(i64, f32, u32),
+) -> Option<i32> {
     let thread = part.thread;
     let mut count = 0.0;
     for tile in 0..tiles {
         let logits = part.logits::<S>(tile);
         count = logits.fold(count, |count, it| count + f32::from(u8::from(it >= least)));
     }
-    // SAFETY: as promised by the caller. A thread writes behind those before it, and the last one ends in the list.
-    unsafe {
-        let [begin, _, all] = shares(thread, count, *drawn.ends);
-        if all > LISTED as f32 {
-            return 0;
-        }
-        let mut at = begin as i64;
-        for tile in 0..tiles {
-            let place = part
-                .logits
-                .local_tile::<S::Tile>((block_idx().x, tile))
-                .partition::<S::Threads>(thread);
-            let logits = part.logits::<S>(tile);
-            each::<<S::Threads as ThreadValue>::Val>(|v| {
-                if logits.get(v) >= least {
-                    drawn.logits.store(at, logits.get(v));
-                    drawn
-                        .columns
-                        .store(at, place.bound().coordinate(v)[1] as u32);
-                    at += 1;
-                }
-            });
-        }
-        sync_threads();
-        all as i32
+    // A thread stores behind those before it.
+    // SAFETY: as promised by the caller.
+    let [begin, _, all] = unsafe { shares(thread, count, ends) };
+    if all > room as f32 {
+        return None;
     }
+    let mut at = begin as i64;
+    for tile in 0..tiles {
+        let place = part
+            .logits
+            .local_tile::<S::Tile>((block_idx().x, tile))
+            .partition::<S::Threads>(thread);
+        let logits = part.logits::<S>(tile);
+        each::<<S::Threads as ThreadValue>::Val>(|v| {
+            if logits.get(v) >= least {
+                let column = place.bound().coordinate(v)[1] as u32;
+                store(at, logits.get(v), column);
+                at += 1;
+            }
+        });
+    }
+    Some(all as i32)
 }
 
 /// The thread's part of a list of so many elements.
@@ -258,6 +297,145 @@ unsafe fn listed(thread: Thread, count: i32, drawn: &Drawn) -> Listed {
                 .load(0),
         }
     }
+}
+
+impl Splits {
+    /// The thread's share of a row's sum.
+    ///
+    /// # Safety
+    /// The row has these splits.
+    #[inline(always)]
+    unsafe fn sum(&self, thread: Thread, row: i32) -> Sum {
+        let of_row = Tensor::identity([1, THREADS as i32]).local_tile::<OneEach>((0u32, 0u32));
+        let [_, split] = of_row.partition::<OfThread>(thread).coordinate(0);
+        let exists = (split as u32) < self.count;
+        let nth = 2 * (i64::from(row) * i64::from(self.count) + i64::from(split));
+        match exists {
+            // SAFETY: as promised by the caller.
+            true => unsafe { [self.sums.load(nth), self.sums.load(nth + 1)] },
+            false => [f32::MIN, 0.0],
+        }
+    }
+
+    /// The thread's part of the lists of a row.
+    ///
+    /// # Safety
+    /// The row has these splits, and all lists are complete.
+    #[inline(always)]
+    unsafe fn listed(&self, thread: Thread, row: i32) -> Listed {
+        let all = Tensor::identity([1, LISTED as i32]).local_tile::<ListTile>((0u32, 0u32));
+        let mine = all.partition::<OfList>(thread);
+        let place = |v: usize| {
+            let [_, place] = mine.coordinate(v);
+            let (split, nth) = self.room.div_rem(place as u32);
+            let of_row = i64::from(row) * i64::from(self.count);
+            let count = match split < self.count {
+                // SAFETY: as promised by the caller.
+                true => unsafe { self.counts.load(of_row + i64::from(split)) },
+                false => 0,
+            };
+            let exists = (nth as i32) < count;
+            exists.then_some(of_row * i64::from(self.room.divisor()) + i64::from(place))
+        };
+        // SAFETY: as promised by the caller.
+        unsafe {
+            Listed {
+                logits: Fragment::from_fn(|v| match place(v) {
+                    Some(place) => self.logits.load(place),
+                    None => f32::NEG_INFINITY,
+                }),
+                columns: Fragment::from_fn(|v| match place(v) {
+                    Some(place) => self.columns.load(place),
+                    None => 0,
+                }),
+            }
+        }
+    }
+}
+
+/// What is known of a row before elements of it are drawn.
+struct Known {
+    /// The greatest logit.
+    greatest: f32,
+    /// The sum of all exponentials relative to it.
+    all: f32,
+    /// That of the thread's elements, or of its part of the list.
+    mass: f32,
+    /// The thread's part of the list. `None` if elements of the row are drawn.
+    list: Option<Listed>,
+}
+
+/// What the splits of a row know of it. `None` if a list had no room. All threads of the block call it.
+///
+/// # Safety
+/// The row has these splits.
+#[inline(always)]
+unsafe fn of_splits(
+    thread: Thread,
+    row: i32,
+    splits: &Splits,
+    sums: &mut BlockReduce<Sum, Threads<THREADS>>,
+) -> Option<Known> {
+    // SAFETY: as promised by the caller.
+    unsafe {
+        let [greatest, all] = sums.reduce(thread, splits.sum(thread, row), merge);
+        if all.is_nan() {
+            return None;
+        }
+        let list = splits.listed(thread, row);
+        Some(Known {
+            greatest,
+            all,
+            mass: list.above(f32::NEG_INFINITY, greatest)[1],
+            list: Some(list),
+        })
+    }
+}
+
+/// Reads a row, and lists its elements that a small `top_k` may leave. All threads of the block call it.
+///
+/// # Safety
+/// The storage is the block's, and other threads do not use it meanwhile.
+#[inline(always)]
+unsafe fn of_row<S: RowShape, T: Float + Default>(
+    part: &Part<T>,
+    tiles: u32,
+    args: &SampleArgs,
+    sums: &mut BlockReduce<Sum, Threads<THREADS>>,
+    drawn: &Drawn,
+) -> Known {
+    let thread = part.thread;
+    let own = part.sum::<S>(tiles);
+    let [greatest, all] = sums.reduce(thread, own, merge);
+    let mut known = Known {
+        greatest,
+        all,
+        mass: own[1] * exp(own[0] - greatest),
+        list: None,
+    };
+    if args.top_k > THREADS as i32 || all == 0.0 {
+        return known;
+    }
+    let count = args.top_k as f32;
+    let columns = args.space.columns;
+    let Some(least) = near_greatest(thread, [own[0], greatest], count, columns, sums) else {
+        return known;
+    };
+    // SAFETY: as promised by the caller. There is room for the list.
+    unsafe {
+        let store = |at, logit, column| {
+            drawn.logits.store(at, logit);
+            drawn.columns.store(at, column);
+        };
+        let room = const { LISTED as u32 };
+        if let Some(count) = list::<S, T>(part, tiles, least, room, *drawn.ends, store) {
+            sync_threads();
+            let list = listed(thread, count, drawn);
+            known.mass = list.above(f32::NEG_INFINITY, greatest)[1];
+            known.list = Some(list);
+        }
+    }
+    known
 }
 
 /// Draws an element of each row. A row without a finite logit gets −1.
@@ -289,39 +467,23 @@ unsafe fn sample<S: RowShape, T: Float + Default>(
         logits: rows,
         inverse: args.inverse,
     };
-    let mut own = [f32::MIN, 0.0];
-    for tile in 0..tiles {
-        let values = part.logits::<S>(tile);
-        let greatest = values.fold(f32::MIN, f32::max);
-        let sum = values.fold(0.0, |sum, it| sum + exp(it - greatest));
-        own = merge(own, [greatest, sum]);
-    }
-    let [greatest, all] = sums.reduce(thread, own, merge);
-    let mut mass = own[1] * exp(own[0] - greatest);
-    let mut low = f32::NEG_INFINITY;
-    let mut token = u32::MAX;
-    // SAFETY: the launcher promises the counters. The storage is this block's, and barriers order its uses.
+    // SAFETY: the launcher promises the counters and the splits. The storage is this block's, and barriers order its uses.
     unsafe {
-        let least = match args.top_k <= THREADS as i32 && all > 0.0 {
-            true => {
-                let count = args.top_k as f32;
-                near_greatest(thread, [own[0], greatest], count, space.columns, &mut sums)
-            }
-            false => None,
+        let known = match args.splits.count {
+            0 => None,
+            _ => of_splits(thread, row, &args.splits, &mut sums),
         };
-        let count = match least {
-            Some(least) => list::<S, T>(&part, tiles, least, &drawn),
-            None => 0,
+        let known = match known {
+            Some(known) => known,
+            None => of_row::<S, T>(&part, tiles, &args, &mut sums, &drawn),
         };
-        let list = listed(thread, count, &drawn);
-        if count > 0 {
-            mass = list.above(low, greatest)[1];
-        }
         let counter = counters.load(space.begin(args.counters, row));
+        let (mut mass, mut low) = (known.mass, f32::NEG_INFINITY);
+        let mut token = u32::MAX;
         let mut draw = 0;
         loop {
             // Uniform: all threads of the block have the same sum.
-            if all == 0.0 {
+            if known.all == 0.0 {
                 break;
             }
             if first == 0 {
@@ -332,9 +494,9 @@ unsafe fn sample<S: RowShape, T: Float + Default>(
             let below = f32::from_bits(total.to_bits() - 1);
             let target = (uniform(args.seed, counter, row, draw) * total).min(below);
             if begin <= target && target < end && mass > 0.0 {
-                let found = match count {
-                    0 => part.find::<S>(tiles, low, greatest, begin, target),
-                    _ => list.find(low, greatest, begin, target),
+                let found = match &known.list {
+                    None => part.find::<S>(tiles, low, known.greatest, begin, target),
+                    Some(list) => list.find(low, known.greatest, begin, target),
                 };
                 atomic_min(*drawn.token, 0, found);
             }
@@ -345,12 +507,12 @@ unsafe fn sample<S: RowShape, T: Float + Default>(
             }
             let begin = space.begin(args.logits, row);
             low = scaled(logits.load(begin + i64::from(token)).to_f32(), args.inverse);
-            let above = match count {
-                0 => part.above::<S>(tiles, low, greatest),
-                _ => list.above(low, greatest),
+            let above = match &known.list {
+                None => part.above::<S>(tiles, low, known.greatest),
+                Some(list) => list.above(low, known.greatest),
             };
             let [count, sum] = sums.reduce(thread, above, |a, b| [a[0] + b[0], a[1] + b[1]]);
-            if count < args.top_k as f32 && sum < args.top_p * all {
+            if count < args.top_k as f32 && sum < args.top_p * known.all {
                 break;
             }
             mass = above[1];
