@@ -17,6 +17,7 @@ mod gathered;
 mod group_sizes;
 mod indexed_rows;
 mod linear;
+mod normalised;
 mod operand;
 mod outer_mode;
 mod outer_scales;

@@ -167,8 +167,8 @@ fn few_rows() {
             alpha: 0.5,
             ..single(extents)
         };
-        check::<bf16>(&of(Some("gemv_bf16_8x1_swiglu")), BF16);
-        check::<f16>(&of(Some("gemv_f16_8x1_swiglu")), F16);
+        check::<bf16>(&of(Some("gemv_bf16_4x1_swiglu")), BF16);
+        check::<f16>(&of(Some("gemv_f16_4x1_swiglu")), F16);
         check::<bf16>(&of(None), 4.0 * BF16);
     }
 }

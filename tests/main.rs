@@ -41,6 +41,7 @@ mod gemv;
 mod grouped_cost;
 mod kernels;
 mod linear;
+mod linear_norm;
 mod moe;
 mod operands;
 mod order;

@@ -5,11 +5,13 @@ use cutlet_host::{Buffer, Stream};
 use cutlet_layout_core::Layout;
 
 use super::epilogue::{Activation, Bias, Gate};
+use super::normalised::{self, RmsNorm};
 use super::operand::Operand;
 use super::precision::Precision;
 use super::{Element, Gemm};
+use crate::rowops::NormElement;
 use crate::swiglu::{GatedElement, gate};
-use crate::{DeviceTensor, IntoTensor, IntoTensorMut, Result, Tensor};
+use crate::{DeviceTensor, IntoTensor, IntoTensorMut, Result, Tensor, TensorMut};
 
 /// A linear layer: `y = activation(x · weightsᵀ + bias)`, where `weights` has a row for each output.
 ///
@@ -59,7 +61,18 @@ pub struct Linear<T: DeviceData, D: DeviceData = T> {
     activation: Option<Activation>,
     gate: Option<Gate<D>>,
     precision: Precision,
+    norm: Option<Normalised<T, D>>,
 }
+
+/// The norm of a layer's x, and what enqueues it with the product: a function of the element types that can be normalised.
+#[derive(Debug)]
+struct Normalised<T: DeviceData, D: DeviceData> {
+    norm: RmsNorm<T>,
+    run: NormalisedRun<T, D>,
+}
+
+type NormalisedRun<T, D> =
+    fn(&Linear<T, D>, &RmsNorm<T>, &Stream, Tensor<'_, T>, TensorMut<'_, D>) -> Result<()>;
 
 impl<T: DeviceData> Linear<T> {
     /// The layer with these weights, (outputs, inputs), and neither bias nor activation. Rows are contiguous, or columns.
@@ -99,6 +112,7 @@ impl<T: DeviceData, D: DeviceData> Linear<T, D> {
             activation: None,
             gate: None,
             precision: Precision::Exact,
+            norm: None,
         })
     }
 
@@ -125,6 +139,36 @@ impl<T: DeviceData, D: DeviceData> Linear<T, D> {
         Linear { gate, ..self }
     }
 
+    /// Normalises the rows of x by RMSNorm before they are multiplied: `x / √(mean of x² + epsilon) · weights`, with a
+    /// weight for each input.
+    ///
+    /// One row of bf16 or f16 takes one launch. Then what is multiplied is not rounded. More rows are
+    /// [normalised](crate::Norm) in a launch of their own.
+    ///
+    /// ```
+    /// use cutlet::{Device, DeviceTensor, Linear, bf16};
+    ///
+    /// let stream = Device::auto().stream()?;
+    /// let numbers = |value: f32, count| vec![bf16::from_f32(value); count];
+    /// let weights = DeviceTensor::upload(&stream, &numbers(0.5, 2 * 8), [2, 8])?;
+    /// let layer = Linear::new(weights)?.rms_norm(stream.upload(&numbers(3.0, 8))?, 1e-6);
+    /// let x = DeviceTensor::upload(&stream, &numbers(-70.0, 8), [1, 8])?;
+    /// let mut y = DeviceTensor::zeroed(&stream, [1, 2])?;
+    /// layer.run(&stream, &x, &mut y)?;
+    /// assert_eq!(y.download(&stream)?[0].to_f32(), -12.0); // 8 · 0.5 · (−1 · 3)
+    /// # Ok::<(), cutlet::Error>(())
+    /// ```
+    pub fn rms_norm(self, weights: Buffer<T>, epsilon: f32) -> Self
+    where
+        T: Element<D> + NormElement,
+    {
+        let norm = Some(Normalised {
+            norm: RmsNorm { weights, epsilon },
+            run: |layer, norm, stream, x, y| normalised::run(stream, layer.product(x, y), norm),
+        });
+        Linear { norm, ..self }
+    }
+
     /// Multiplies in this [`Precision`].
     pub fn precision(self, precision: Precision) -> Self {
         Linear { precision, ..self }
@@ -138,7 +182,8 @@ impl<T: DeviceData, D: DeviceData> Linear<T, D> {
 
 impl<T: Operand, D: DeviceData> Linear<T, D> {
     /// The product of x, (rows, inputs), with the layer's weights into y, (rows, outputs), and what the layer fuses with
-    /// it: to add a residual, to [plan](Gemm::plan) it, or to name a kernel.
+    /// it: to add a residual, to [plan](Gemm::plan) it, or to name a kernel. It is refused for a layer that
+    /// [normalises](Self::rms_norm) x, which [`run`](Self::run) alone does.
     ///
     /// ```
     /// use cutlet::{Device, DeviceTensor, Linear};
@@ -157,6 +202,20 @@ impl<T: Operand, D: DeviceData> Linear<T, D> {
         x: impl IntoTensor<'a, Element = T>,
         y: impl IntoTensorMut<'a, Element = D>,
     ) -> Gemm<'a, T, D> {
+        match self.norm {
+            None => self.product(x, y),
+            Some(_) => Gemm::of(Err(
+                "the layer normalises x, and a `Gemm` does not; use `Linear::run`".to_string(),
+            )),
+        }
+    }
+
+    /// The product without the norm.
+    fn product<'a>(
+        &'a self,
+        x: impl IntoTensor<'a, Element = T>,
+        y: impl IntoTensorMut<'a, Element = D>,
+    ) -> Gemm<'a, T, D> {
         let weights = Tensor {
             view: self.weights.view(),
             layout: self.transposed,
@@ -170,7 +229,8 @@ impl<T: Operand, D: DeviceData> Linear<T, D> {
 }
 
 impl<T: Element<D>, D: DeviceData> Linear<T, D> {
-    /// Enqueues `y = activation(x · weightsᵀ + bias)`, where x is (rows, inputs) and y is (rows, outputs).
+    /// Enqueues `y = activation(x · weightsᵀ + bias)`, where x is (rows, inputs), normalised if the layer does, and y is
+    /// (rows, outputs).
     ///
     /// # Errors
     /// As [`Gemm::run`].
@@ -180,6 +240,11 @@ impl<T: Element<D>, D: DeviceData> Linear<T, D> {
         x: impl IntoTensor<'a, Element = T>,
         y: impl IntoTensorMut<'a, Element = D>,
     ) -> Result<()> {
-        self.gemm(x, y).run(stream)
+        match &self.norm {
+            None => self.product(x, y).run(stream),
+            Some(Normalised { norm, run }) => {
+                run(self, norm, stream, x.into_tensor()?, y.into_tensor_mut()?)
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ use cutlet_host::{Backend, Device, Stream};
 use super::choice::decomposition::Decomposition;
 use super::element_type::ElementType;
 use super::indexed_rows::Rows;
+use super::normalised::NormalisedLaunch;
 use super::operand::Operand;
 use super::precision::Precision;
 use super::problem::{Problem, ProblemShape};
@@ -59,6 +60,15 @@ pub trait Family<T: Operand, D: DeviceData>: Sync {
         problem: &Problem<'_, T, D>,
         kernel: Option<&str>,
     ) -> Result<Option<LaunchPlan<T, D>>>;
+
+    /// Plans a problem whose A is normalised first, if the family has a kernel that does both.
+    fn plan_normalised(
+        &self,
+        _: &Stream,
+        _: &Problem<'_, T, D>,
+    ) -> Result<Option<Box<dyn NormalisedLaunch<T, D>>>> {
+        Ok(None)
+    }
 }
 
 /// What is asked of the kernels in a list of candidates.

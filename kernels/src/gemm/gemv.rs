@@ -1,16 +1,17 @@
 //! gemv: a matrix times a few vectors. Memory brings the matrix once for each tile of vectors. Kernels named `any` take
 //! rows that begin anywhere.
 //!
-//! A block has eight rows of the matrix, or two where rows are few and long. Its threads lie along k: each multiplies its columns of the rows with the same
-//! elements of the vectors, and the block adds the threads' sums at the end. No tensor core is used, because memory
+//! A block has two to eight rows of the matrix. Its threads lie along k: each multiplies its columns of the rows with the
+//! same elements of the vectors, and the block adds the threads' sums at the end. No tensor core is used, because memory
 //! bounds the time.
+//!
+//! Some kernels normalise the vectors by RMSNorm: `Σ matrix[r, k] · x[k] · weight[k] / √(mean of x² + ε)`. The squares are
+//! one more sum, so the norm takes no launch and no pass of its own.
 
-use cutlet_device::collective::Prefetch;
-use cutlet_device::warpgroup::{warpgroup_idx, warpgroup_thread_idx};
 use cutlet_device::{
-    DeviceData, Global, GlobalMut, SharedArray, ThreadGroup, ThreadIdx, ThreadsOf, WARP_SIZE,
-    block_idx, fma, grid_dependency_wait, instantiate, lane_idx, launch_dependents, sync_threads,
-    thread_idx, warp_idx, warp_sum,
+    DeviceData, Global, GlobalMut, SharedArray, SharedStorage, ThreadGroup, ThreadIdx, ThreadsOf,
+    WARP_SIZE, block_idx, fma, grid_dependency_wait, instantiate, lane_idx, launch_dependents,
+    rsqrt_approx, sync_threads, thread_idx, warp_idx, warp_sum,
 };
 use cutlet_layout_core::{
     AnyStrides, Fragment, FragmentLayout, L, RowMajor, StaticLayout, Tensor, ThreadValue, Tv, each,
@@ -42,12 +43,24 @@ pub struct GemvArgs {
     pub k: i32,
     /// Unused.
     pub padding: u32,
-    /// What the cache fetches of the matrix before the kernel may read it.
-    pub prefetch: Prefetch,
+}
+
+/// RMSNorm of the vectors, if there is one.
+#[derive(Clone, Copy, Debug, DeviceData)]
+#[repr(C)]
+pub struct VectorNorm<T: DeviceData> {
+    /// A weight for each column of the vectors. Not read without a norm.
+    pub weights: Global<T>,
+    /// Added to the mean of the squares.
+    pub epsilon: f32,
+    /// Not 0 if there is a norm.
+    pub exists: u32,
 }
 
 /// How a block of 256 threads covers a k-tile.
 pub trait Shape {
+    /// Whether kernels of the shape can normalise vectors.
+    const NORMALISES: bool;
     /// Rows of the matrix that a block has.
     const ROWS: usize;
     /// Vectors that a block multiplies.
@@ -78,9 +91,13 @@ pub trait Shape {
     type OfWarps: StaticLayout;
     /// A thread's sums of all warps, which are those of an element of C.
     type OfElement: ThreadValue;
-    /// Those of a gate, and then those of its up: of two rows of the matrix.
+}
+
+/// How a block has gates and ups, which are rows of the matrix by turns.
+pub trait GatedShape: Shape {
+    /// A thread's sums of all warps: those of a gate, and then those of its up.
     type OfGate: ThreadValue;
-    /// The tile of a gated C: (pairs of rows, vectors).
+    /// The tile of C: (pairs of rows, vectors).
     type Gated: StaticLayout;
     /// The thread that stores each of its elements.
     type OfGated: ThreadValue;
@@ -88,11 +105,12 @@ pub trait Shape {
 
 macro_rules! shape {
     ($(#[$doc:meta])* $name:ident: $rows:literal rows, $vectors:literal vectors, $sums:literal sums,
-        $pairs:literal pairs of rows, $gates:literal gates, k $k:literal, $count:literal columns of $columns:ty, $each:literal apart, width $width:literal) => {
+        k $k:literal, $count:literal columns of $columns:ty, $each:literal apart, width $width:literal $(, $normalises:ident)?) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug)]
         pub struct $name;
         impl Shape for $name {
+            const NORMALISES: bool = shape!(@$($normalises)?);
             const ROWS: usize = $rows;
             const VECTORS: usize = $vectors;
             const K: usize = $k;
@@ -108,47 +126,66 @@ macro_rules! shape {
             type OfLane = Tv<L!(1:1@0), L!($sums:1@1)>;
             type OfWarps = L!((8, $sums):(1@0, 1@1));
             type OfElement = Tv<L!($sums:1@1), L!(8:1@0)>;
-            type OfGate = Tv<L!($gates:2@1), L!((8, 2):(1@0, 1@1))>;
-            type Gated = L!(($pairs, $vectors):(1@0, 1@1));
-            type OfGated = Tv<L!(($pairs, $vectors):(1@0, 1@1)), L!(1:1@0)>;
         }
     };
+    (@) => { false };
+    (@normalises) => { true };
 }
 shape! {
     /// Eight neighbours an access, one vector.
-    Eights1: 8 rows, 1 vectors, 8 sums, 4 pairs of rows, 4 gates, k 2048, 8 columns of L!(8:1@1), 8 apart, width 8
+    Eights1: 4 rows, 1 vectors, 4 sums,
+        k 2048, 8 columns of L!(8:1@1), 8 apart, width 8, normalises
 }
 shape! {
     /// The same for two rows, of which a block has four times as many columns at a time.
-    TwoOfEights1: 2 rows, 1 vectors, 2 sums, 1 pairs of rows, 1 gates, k 8192, 32 columns of (L!(8:1@1), L!(4:2048@1)), 8 apart, width 8
+    TwoOfEights1: 2 rows, 1 vectors, 2 sums,
+        k 8192, 32 columns of (L!(8:1@1), L!(4:2048@1)), 8 apart, width 8
 }
 shape! {
     /// Four neighbours an access, one vector.
-    Fours1: 8 rows, 1 vectors, 8 sums, 4 pairs of rows, 4 gates, k 1024, 4 columns of L!(4:1@1), 4 apart, width 4
+    Fours1: 8 rows, 1 vectors, 8 sums,
+        k 1024, 4 columns of L!(4:1@1), 4 apart, width 4
 }
 shape! {
     /// Rows that begin anywhere, one vector.
-    Ones1: 8 rows, 1 vectors, 8 sums, 4 pairs of rows, 4 gates, k 512, 2 columns of L!(2:256@1), 1 apart, width 1
+    Ones1: 8 rows, 1 vectors, 8 sums,
+        k 512, 2 columns of L!(2:256@1), 1 apart, width 1
 }
 shape! {
     /// Rows that begin anywhere, four vectors.
-    Ones4: 8 rows, 4 vectors, 32 sums, 4 pairs of rows, 16 gates, k 512, 2 columns of L!(2:256@1), 1 apart, width 1
+    Ones4: 8 rows, 4 vectors, 32 sums,
+        k 512, 2 columns of L!(2:256@1), 1 apart, width 1
+}
+impl GatedShape for Eights1 {
+    type OfGate = Tv<L!(2:2@1), L!((8, 2):(1@0, 1@1))>;
+    type Gated = L!((2, 1):(1@0, 1@1));
+    type OfGated = Tv<L!(2:1@0), L!(1:1@0)>;
 }
 
 /// The most rows of a shape.
 const MOST_ROWS: usize = 8;
 /// The most vectors of a shape.
 const MOST_VECTORS: usize = 4;
-/// The sums of each warp.
-pub type WarpSums = SharedArray<f32, { WARPS as usize * MOST_ROWS * MOST_VECTORS }>;
+/// What the warps of a block add up.
+#[derive(Clone, Copy, SharedStorage)]
+pub struct OfWarps {
+    /// The sums of each warp.
+    sums: SharedArray<f32, { WARPS as usize * MOST_ROWS * MOST_VECTORS }>,
+    /// The sum of each warp's squares of a vector's elements.
+    squares: SharedArray<f32, { WARPS as usize }>,
+}
 
 /// `C[r, v] = epilogue(Σ matrix[r, k] · vectors[v, k])`. The grid's x counts tiles of rows, and its y tiles of vectors.
 ///
 /// # Safety
-/// The operands must have these extents and strides, and the rows to prefetch must exist. C must overlap neither the
-/// matrix nor the vectors, and the epilogue's operands must have C's extents. Rows, vectors and k must be as
+/// The operands must have these extents and strides. C must overlap neither the matrix nor the vectors, and the
+/// epilogue's operands must have C's extents. Rows, vectors and k must be as
 /// [`Shape::WIDTH`] says. The block must have [`THREADS`] threads, and the grid a block for each tile of C.
 #[inline(always)]
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is an argument of the kernels"
+)]
 unsafe fn gemv<S: Shape, T: ElementC<Acc = f32>>(
     thread: ThreadIdx<impl ThreadGroup>,
     matrix: Global<T>,
@@ -156,23 +193,25 @@ unsafe fn gemv<S: Shape, T: ElementC<Acc = f32>>(
     c: GlobalMut<T>,
     args: GemvArgs,
     epilogue: FusedWithErf<T>,
-    of_warps: WarpSums,
+    norm: VectorNorm<T>,
+    of_warps: OfWarps,
 ) {
     // SAFETY: as promised by the caller.
     let (sums, c) = unsafe {
         (
-            multiply::<S, T>(thread, matrix, vectors, &args),
+            multiply::<S, T>(thread, matrix, vectors, &args, &norm),
             Tensor::new(
                 c,
                 AnyStrides::new([args.rows, args.vectors], args.strides_c),
             ),
         )
     };
-    if let Some((thread, of_warps)) = add_up::<S, S::OfElement>(thread, &sums, of_warps) {
+    if let Some((thread, sums)) = add_up::<S, S::OfElement>(thread, &sums, of_warps) {
+        let scale = scale::<S, T>(of_warps, args.k, &norm);
         let to = c
             .local_tile::<S::Sums>((block_idx().x, block_idx().y))
             .partition_partial::<S::OfSums>(thread);
-        let sum = total(&of_warps, 0);
+        let sum = total(&sums, 0) * scale;
         to.store_with(|v| T::narrow(epilogue.apply(sum, None, to.bound().coordinate(v))));
     }
 }
@@ -182,30 +221,36 @@ unsafe fn gemv<S: Shape, T: ElementC<Acc = f32>>(
 /// # Safety
 /// As [`gemv`], for a C of half as many rows. The matrix has an even number of them.
 #[inline(always)]
-unsafe fn gemv_swiglu<S: Shape, T: ElementC<Acc = f32>>(
+#[expect(
+    clippy::too_many_arguments,
+    reason = "each is an argument of the kernels"
+)]
+unsafe fn gemv_swiglu<S: GatedShape, T: ElementC<Acc = f32>>(
     thread: ThreadIdx<impl ThreadGroup>,
     matrix: Global<T>,
     vectors: Global<T>,
     c: GlobalMut<T>,
     args: GemvArgs,
     epilogue: FusedWithErf<T>,
-    of_warps: WarpSums,
+    norm: VectorNorm<T>,
+    of_warps: OfWarps,
 ) {
     // SAFETY: as promised by the caller.
     let (sums, c) = unsafe {
         (
-            multiply::<S, T>(thread, matrix, vectors, &args),
+            multiply::<S, T>(thread, matrix, vectors, &args, &norm),
             Tensor::new(
                 c,
                 AnyStrides::new([args.rows / 2, args.vectors], args.strides_c),
             ),
         )
     };
-    if let Some((thread, of_warps)) = add_up::<S, S::OfGate>(thread, &sums, of_warps) {
+    if let Some((thread, sums)) = add_up::<S, S::OfGate>(thread, &sums, of_warps) {
+        let scale = scale::<S, T>(of_warps, args.k, &norm);
         let to = c
             .local_tile::<S::Gated>((block_idx().x, block_idx().y))
             .partition_partial::<S::OfGated>(thread);
-        let [gate, up] = [0, 1].map(|row| total(&of_warps, row * WARPS as usize));
+        let [gate, up] = [0, 1].map(|row| total(&sums, row * WARPS as usize) * scale);
         to.store_with(|v| {
             let at = to.bound().coordinate(v);
             let [gate, up] = [gate, up].map(|sum| epilogue.apply(sum, None, at));
@@ -215,6 +260,14 @@ unsafe fn gemv_swiglu<S: Shape, T: ElementC<Acc = f32>>(
 }
 
 /// A thread's share of the block's sums: those of its columns.
+#[derive(Clone, Copy)]
+struct Sums<S: Shape> {
+    products: Fragment<f32, S::Sums>,
+    /// Of the elements of a vector that is normalised.
+    squares: f32,
+}
+
+/// Multiplies the thread's columns.
 ///
 /// # Safety
 /// As [`gemv`].
@@ -224,35 +277,48 @@ unsafe fn multiply<S: Shape, T: ElementC<Acc = f32>>(
     matrix: Global<T>,
     vectors: Global<T>,
     args: &GemvArgs,
-) -> Fragment<f32, S::Sums> {
+    norm: &VectorNorm<T>,
+) -> Sums<S> {
     launch_dependents();
-    if warpgroup_idx().is(0) {
-        // SAFETY: the launcher promises that these rows exist.
-        unsafe { args.prefetch.begin(warpgroup_thread_idx()) };
-    }
     grid_dependency_wait();
-    // SAFETY: the launcher promises extents, strides and alignment.
-    let (matrix, vectors) = unsafe {
+    // Without a norm, no weight exists.
+    let weights = if norm.exists != 0 { args.k } else { 0 };
+    // SAFETY: the launcher promises extents, strides and alignment. The weights are those of every vector.
+    let (matrix, vectors, weights) = unsafe {
         (
             Tensor::new(matrix, RowMajor::new([args.rows, args.k], args.ld_matrix)),
             Tensor::new(
                 vectors,
                 RowMajor::new([args.vectors, args.k], args.ld_vectors),
             ),
+            Tensor::new(norm.weights, RowMajor::new([args.vectors, weights], 0)),
         )
     };
     let [_, k_tiles] = tiles::<S::Matrix>([args.rows, args.k]);
-    let mut sums = Fragment::<f32, S::Sums>::filled(0.0);
+    let mut sums = Sums::<S> {
+        products: Fragment::filled(0.0),
+        squares: 0.0,
+    };
     for k_tile in 0..k_tiles {
         let of_matrix = matrix
             .local_tile::<S::Matrix>((block_idx().x, k_tile))
             .partition::<S::OfMatrix>(thread)
             .load(T::default());
-        let of_vectors = vectors
-            .local_tile::<S::Vectors>((block_idx().y, k_tile))
-            .partition::<S::OfVectors>(thread)
-            .load(T::default());
-        multiply_add::<S, T>(&mut sums, &of_matrix, &of_vectors);
+        let at = (block_idx().y, k_tile);
+        let of_vectors = |tensor: Tensor<Global<T>, RowMajor>, missing: T| {
+            let mine = tensor
+                .local_tile::<S::Vectors>(at)
+                .partition::<S::OfVectors>(thread);
+            mine.load(missing).map(|_, element| element.widen())
+        };
+        let mut x = of_vectors(vectors, T::default());
+        if S::NORMALISES {
+            // A branch on the norm would keep the weights from being loaded with the other elements.
+            let weights = of_vectors(weights, T::narrow(1.0));
+            sums.squares = x.fold(sums.squares, |sum, x| fma(x, x, sum));
+            x = x.map(|v, x| x * weights.get(v));
+        }
+        multiply_add::<S, T>(&mut sums.products, &of_matrix, &x);
     }
     sums
 }
@@ -265,7 +331,7 @@ type Elements<T, P> = Fragment<T, <P as ThreadValue>::Val>;
 fn multiply_add<S: Shape, T: ElementC<Acc = f32>>(
     sums: &mut Fragment<f32, S::Sums>,
     matrix: &Elements<T, S::OfMatrix>,
-    vectors: &Elements<T, S::OfVectors>,
+    vectors: &Elements<f32, S::OfVectors>,
 ) {
     let columns = const { S::Columns::SIZE };
     *sums = sums.map(|at, sum| {
@@ -273,26 +339,30 @@ fn multiply_add<S: Shape, T: ElementC<Acc = f32>>(
         let mut sum = sum;
         each::<S::Columns>(|column| {
             let element = matrix.get(column + columns * row).widen();
-            sum = fma(element, vectors.get(column + columns * vector).widen(), sum);
+            sum = fma(element, vectors.get(column + columns * vector), sum);
         });
         sum
     });
 }
 
 /// A thread that has sums of all warps, and these.
-type OfWarps<P> = (
+type OfThread<P> = (
     ThreadIdx<ThreadsOf<P>>,
     Fragment<f32, <P as ThreadValue>::Val>,
 );
+
+/// A number of a warp, and the lane's part of it, which is all.
+type OneOfWarp = L!((1, 1):(1@0, 1@1));
+type OneOfLane = Tv<L!(1:1@0), L!(1:1@1)>;
 
 /// Adds the sums of all threads of a warp, in an order that does not depend on the run. The first threads of the block get
 /// those of all warps that `P` gives them.
 #[inline(always)]
 fn add_up<S: Shape, P: ThreadValue>(
     thread: ThreadIdx<impl ThreadGroup>,
-    sums: &Fragment<f32, S::Sums>,
-    of_warps: WarpSums,
-) -> Option<OfWarps<P>> {
+    sums: &Sums<S>,
+    of_warps: OfWarps,
+) -> Option<OfThread<P>> {
     const {
         assert!(
             S::Sums::SIZE <= MOST_ROWS * MOST_VECTORS,
@@ -302,22 +372,45 @@ fn add_up<S: Shape, P: ThreadValue>(
     let count = const { S::Sums::SIZE as i32 };
     let rows = RowMajor::new([WARPS as i32, count], i64::from(count));
     // SAFETY: there is a place for each sum of each warp.
-    let of_warps = unsafe { Tensor::new(*of_warps, rows) };
-    let of_block = sums.map(|_, sum| warp_sum(sum));
+    let to = unsafe { Tensor::new(*of_warps.sums, rows) };
+    let products = sums.products.map(|_, sum| warp_sum(sum));
+    if S::NORMALISES {
+        // SAFETY: there is a place for each warp.
+        let to = unsafe { Tensor::new(*of_warps.squares, RowMajor::new([WARPS as i32, 1], 1)) };
+        let squares = warp_sum(sums.squares);
+        if lane_idx().is_first() {
+            to.local_tile::<OneOfWarp>((warp_idx(), 0u32))
+                .partition::<OneOfLane>(0u32)
+                .store_with(|_| squares);
+        }
+    }
     if lane_idx().is_first() {
-        of_warps
-            .local_tile::<S::OfWarp>((warp_idx(), 0u32))
+        to.local_tile::<S::OfWarp>((warp_idx(), 0u32))
             .partition::<S::OfLane>(0u32)
-            .store_with(|v| of_block.get(v));
+            .store_with(|v| products.get(v));
     }
     sync_threads();
     thread.among_first::<ThreadsOf<P>>().map(|thread| {
-        let mine = of_warps
+        let mine = to
             .local_tile::<S::OfWarps>((0u32, 0u32))
             .partition::<P>(thread)
             .load(0.0);
         (thread, mine)
     })
+}
+
+/// What the norm multiplies a vector by, besides its weights. The warps' squares have been [added up](add_up).
+#[inline(always)]
+fn scale<S: Shape, T: DeviceData>(of_warps: OfWarps, k: i32, norm: &VectorNorm<T>) -> f32 {
+    if !S::NORMALISES || norm.exists == 0 {
+        return 1.0;
+    }
+    let mut squares = 0.0;
+    each::<L!(8:1)>(|warp| {
+        // SAFETY: each warp has stored its sum.
+        squares += unsafe { of_warps.squares.load(warp as i64) };
+    });
+    rsqrt_approx(squares / k as f32 + norm.epsilon)
 }
 
 /// The sum over all warps, of which the first one's is value `first`.
@@ -341,17 +434,18 @@ macro_rules! kernels {
                 c: GlobalMut<$element>,
                 args: GemvArgs,
                 epilogue: FusedWithErf<$element>,
-                #[shared] of_warps: WarpSums,
+                norm: VectorNorm<$element>,
+                #[shared] of_warps: OfWarps,
             ) = $function::<$shape, $element>(thread_idx(), ..);
         )+}
     };
 }
 kernels! { gemv;
-    gemv_bf16_8x1_16b = Eights1, half::bf16, 4 blocks, "One vector of bf16, in accesses of 16 bytes";
+    gemv_bf16_4x1_16b = Eights1, half::bf16, 4 blocks, "One vector of bf16, in accesses of 16 bytes";
     gemv_bf16_2x1_16b = TwoOfEights1, half::bf16, 2 blocks, "One vector of bf16 and few rows, in accesses of 16 bytes";
     gemv_bf16_8x1_any = Ones1, half::bf16, 3 blocks, "One vector of bf16";
     gemv_bf16_8x4_any = Ones4, half::bf16, 3 blocks, "Four vectors of bf16";
-    gemv_f16_8x1_16b = Eights1, half::f16, 4 blocks, "One vector of f16, in accesses of 16 bytes";
+    gemv_f16_4x1_16b = Eights1, half::f16, 4 blocks, "One vector of f16, in accesses of 16 bytes";
     gemv_f16_2x1_16b = TwoOfEights1, half::f16, 2 blocks, "One vector of f16 and few rows, in accesses of 16 bytes";
     gemv_f16_8x1_any = Ones1, half::f16, 3 blocks, "One vector of f16";
     gemv_f16_8x4_any = Ones4, half::f16, 3 blocks, "Four vectors of f16";
@@ -360,6 +454,6 @@ kernels! { gemv;
     gemv_f32_8x4_any = Ones4, f32, 3 blocks, "Four vectors of f32";
 }
 kernels! { gemv_swiglu;
-    gemv_bf16_8x1_swiglu = Eights1, half::bf16, 4 blocks, "One vector of bf16, gated";
-    gemv_f16_8x1_swiglu = Eights1, half::f16, 4 blocks, "One vector of f16, gated";
+    gemv_bf16_4x1_swiglu = Eights1, half::bf16, 4 blocks, "One vector of bf16, gated";
+    gemv_f16_4x1_swiglu = Eights1, half::f16, 4 blocks, "One vector of f16, gated";
 }
