@@ -32,8 +32,8 @@ pub use launch::Kernels;
 /// Any number of queries is possible. But a head's keys are read once for each 16 of its rows, which are queries times
 /// the heads that share it: for many queries, [`Attention`](crate::Attention) is faster.
 ///
-/// The keys of a sequence are split over multiprocessors, and a second kernel combines their outputs, which are f32 in
-/// scratch memory of the stream. All lengths and pages are read on the device, so that a [graph](crate::Graph) of a
+/// The keys of a sequence are split over multiprocessors. The last block to end combines their outputs, which are f32 in
+/// scratch memory of the stream. In a capture of another library, a second kernel does. All lengths and pages are read on the device, so that a [graph](crate::Graph) of a
 /// step serves for the steps that follow.
 ///
 /// The kernels are for GPUs from compute capability 8.0 on.

@@ -1,7 +1,8 @@
 //! Attention of few queries a sequence to a long cache of keys and values: a step of decoding.
 //!
 //! The queries of all heads that share keys are rows of one matrix, in tiles of 16. A block attends with a tile of rows
-//! to a part of the keys, which is a *split*. With several splits, a second kernel combines their partial outputs.
+//! to a part of the keys, which is a *split*. The block that is the last one to end combines the partial outputs of the
+//! splits. A second kernel does so where blocks cannot count who has ended.
 //!
 //! | step | file |
 //! |---|---|
@@ -11,7 +12,7 @@
 //! | a warp's loads and products | `warp`, `scores` |
 //! | the kernel, and the merge of warps | [`kernel`] |
 //! | partial outputs of a row, and their sum | `partial` |
-//! | the kernel that combines splits | [`combine`] |
+//! | the output of several splits | [`combine`] |
 //! | the kernels of the library | [`instances`] |
 
 pub mod args;

@@ -1,6 +1,8 @@
 //! The launch: checks, the blocks that run, and the arguments that they get.
 
-use cutlet_host::{Device, LaunchConfig, Stream};
+use std::sync::Arc;
+
+use cutlet_host::{Buffer, Device, LaunchConfig, Stream};
 use cutlet_kernels::PTX;
 use cutlet_kernels::attention::decode::args::{CacheArgs, DecodeArgs, KEYS, ROWS, WorkArgs};
 use cutlet_kernels::attention::decode::combine::ROWS_OF_BLOCK;
@@ -58,6 +60,7 @@ impl<T: AttentionElement> Tensors<'_, T> {
             cache: call.cache(stream, &extents, pages, &cache)?,
             partials: pointer_mut(0),
             logarithms: pointer_mut(0),
+            counters: pointer_mut(0),
             queries: strides(&queries),
             output: strides(&output),
             log_sum_exp: logarithms.to,
@@ -70,7 +73,7 @@ impl<T: AttentionElement> Tensors<'_, T> {
             features: extents.features as i32,
             has_sinks: 0,
             writes_log_sum_exp: logarithms.are_written,
-            unused: 0,
+            has_counters: 0,
         };
         if let Some(sinks) = call.sinks {
             of_heads("the sinks", stream, &sinks, &extents)?;
@@ -101,11 +104,15 @@ impl<T: AttentionElement> Tensors<'_, T> {
         let logarithms = stream.scratch::<f32>(rows)?;
         args.partials = pointer_mut(partials.view().address());
         args.logarithms = pointer_mut(logarithms.view().address());
-        let combine = device.load(&PTX, instance.combine)?;
+        let counters = counters(stream, work.blocks / splits);
+        if let Some(counters) = &counters {
+            args.counters = pointer_mut(counters.view().address());
+            args.has_counters = 1;
+        }
         let rows_of_output = extents.sequences * extents.queries * extents.heads;
         let blocks = rows_of_output.div_ceil(ROWS_OF_BLOCK as usize) as u32;
-        // SAFETY: as above. Each block has its rows of scratch memory, which lives until the stream has got past both
-        // launches. Stores and loads of it are those of the same blocks.
+        // SAFETY: as above. Each block has its rows of scratch memory, which lives until the stream has got past the
+        // launches. Stores and loads of it are those of the same blocks. There is a counter for each tile of rows.
         unsafe {
             let output = self.output.view.reborrow();
             let operands = (
@@ -120,11 +127,14 @@ impl<T: AttentionElement> Tensors<'_, T> {
                 LaunchConfig::dependent(work.blocks as u32),
                 operands,
             )?;
-            stream.launch(
-                &combine,
-                LaunchConfig::dependent(blocks),
-                (self.output.view.reborrow(), args),
-            )?;
+            if counters.is_none() {
+                let combine = device.load(&PTX, instance.combine)?;
+                stream.launch(
+                    &combine,
+                    LaunchConfig::dependent(blocks),
+                    (self.output.view.reborrow(), args),
+                )?;
+            }
         }
         Ok(())
     }
@@ -250,6 +260,23 @@ fn columns(table: &Tensor<'_, i32>, sequences: usize) -> Result<usize> {
         ));
     }
     Ok(columns)
+}
+
+/// The most tiles of rows whose splits count. With more, few launches have splits.
+const MOST_COUNTERS: usize = 4096;
+
+/// Key of the counters that are kept for a stream.
+#[derive(PartialEq, Eq, Hash)]
+struct CountersKey;
+
+/// The stream's counters, of which there is one for each of so many tiles of rows. They are zeros between launches. None if
+/// there are too few, or if the stream's launches cannot have counters: then a second kernel combines splits.
+fn counters(stream: &Stream, tiles: usize) -> Option<Arc<Buffer<u32>>> {
+    if tiles > MOST_COUNTERS {
+        return None;
+    }
+    let words = stream.resident(CountersKey, || Ok(Some(vec![0; MOST_COUNTERS])));
+    words.ok().flatten()
 }
 
 /// Keys of a sequence: a key's number and a window's keys fit 31 bits together.

@@ -22,6 +22,9 @@ pub struct DecodeArgs {
     pub partials: GlobalMut<f32>,
     /// The natural logarithms of the sums of `e^score` of these rows.
     pub logarithms: GlobalMut<f32>,
+    /// A counter for each tile of rows, which is 0 between launches: its splits count when their partial outputs are
+    /// written, and the last one combines them. Not read unless `has_counters`.
+    pub counters: GlobalMut<u32>,
     /// Elements of the queries from a sequence, a query and a head to the next.
     pub queries: [i64; 3],
     /// The same of the output.
@@ -46,8 +49,8 @@ pub struct DecodeArgs {
     pub has_sinks: u32,
     /// Not 0 if the logarithms are written.
     pub writes_log_sum_exp: u32,
-    /// Fills the last word.
-    pub unused: u32,
+    /// Not 0 if there are counters. Without them, a second kernel combines splits.
+    pub has_counters: u32,
 }
 
 /// Where keys and values lie: in pages, which a table names for each sequence. Without a table, each sequence has one
@@ -148,6 +151,13 @@ impl WorkArgs {
     pub(super) fn block_of(self, work: Work) -> u32 {
         let split = work.sequence * self.splits.divisor() + work.split;
         let head = split * self.heads_of_keys.divisor() + work.head;
+        head * self.tiles.divisor() + work.tile
+    }
+
+    /// The number of the tile of rows that a block has a split of.
+    #[inline(always)]
+    pub(super) fn tile_of(self, work: Work) -> u32 {
+        let head = work.sequence * self.heads_of_keys.divisor() + work.head;
         head * self.tiles.divisor() + work.tile
     }
 

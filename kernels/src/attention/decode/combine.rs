@@ -1,4 +1,4 @@
-//! The kernel that makes the output of the partial outputs of splits. A warp has a row.
+//! The output of a row, which a warp makes of the partial outputs of splits, and the kernel that makes those of all rows.
 
 use cutlet_device::{
     DeviceData, Float, GlobalMut, block_idx, grid_dependency_wait, lane_idx, launch_dependents,
@@ -41,6 +41,21 @@ pub unsafe fn combine<T: Float + DeviceData, const D: usize, const BLOCKS: usize
     if sequence as i32 >= args.work.sequences {
         return;
     }
+    // SAFETY: as promised by the caller. The kernel before has written all partial outputs.
+    unsafe { combine_row::<T, D, BLOCKS>(output, &args, [sequence, head_of_keys, row]) };
+}
+
+/// Combines the partial outputs of a row of a head of keys, by a warp.
+///
+/// # Safety
+/// As [`combine`]. The partial outputs must have been written.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+pub(super) unsafe fn combine_row<T: Float + DeviceData, const D: usize, const BLOCKS: usize>(
+    output: GlobalMut<T>,
+    args: &DecodeArgs,
+    [sequence, head_of_keys, row]: [u32; 3],
+) {
     let work = |split| Work {
         tile: row / ROWS,
         head: head_of_keys,

@@ -1,15 +1,17 @@
 //! The kernel: what a block does, and what becomes of its warps' outputs.
 
 use cutlet_device::{
-    Global, GlobalMut, block_idx, grid_dependency_wait, grid_dim, lane_idx, launch_dependents,
-    sync_threads,
+    Global, GlobalMut, atomic_count, block_idx, grid_dependency_wait, grid_dim, lane_idx,
+    launch_dependents, sync_threads,
 };
 use cutlet_layout_core::{
-    CopyPartition, Engine, L, RowMajor, Tensor, ThreadValue, TiledCopy, Tv, Width, tile_origin,
+    CopyPartition, Divide, Engine, L, RowMajor, Tensor, ThreadValue, TiledCopy, Tv, Width,
+    tile_origin,
 };
 
 use super::args::{DecodeArgs, ROWS, Work};
 use super::cache::{CachedRows, KeysAndValues};
+use super::combine::combine_row;
 use super::partial::RowSum;
 use super::rows::{PackedRows, matrix};
 use super::scores::Scores;
@@ -36,7 +38,7 @@ pub const fn threads<W: Warps>() -> u32 {
 ///
 /// # Safety
 /// The tensors must be those of the arguments. With several splits, there must be 16 rows of `D` partial outputs for
-/// each block, and as many logarithms.
+/// each block, and as many logarithms, and a counter for each tile of rows if there are counters.
 #[inline(always)]
 pub unsafe fn decode<T: Element, W: Warps, const D: usize, const BLOCKS: usize>(
     queries: Global<T>,
@@ -69,6 +71,50 @@ pub unsafe fn decode<T: Element, W: Warps, const D: usize, const BLOCKS: usize>(
         warp.give(attended, storage.second());
         sync_threads();
         store::<T, W, D, BLOCKS>(storage.second(), output, &args, work);
+        if args.work.has_splits() && args.has_counters != 0 {
+            combine_if_last::<T, W, D, BLOCKS>(storage.second(), output, &args, work);
+        }
+    }
+}
+
+/// Combines the splits of the block's tile of rows if the block's is the last one that was written. The warps take the
+/// rows by turns.
+///
+/// # Safety
+/// As [`decode`]. The block has written its partial outputs.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "nvptx64"), track_caller)]
+unsafe fn combine_if_last<T: Element, W: Warps, const D: usize, const BLOCKS: usize>(
+    outputs: Outputs<W, D>,
+    output: GlobalMut<T>,
+    args: &DecodeArgs,
+    work: Work,
+) {
+    let last = args.work.splits.divisor() - 1;
+    // All threads have written partial outputs, and are done with those in shared memory.
+    sync_threads();
+    if warp_of_block() == 0 && lane_idx().is_first() {
+        // SAFETY: there is a counter for each tile. The place in shared memory is free.
+        unsafe {
+            let before = atomic_count(args.counters, args.work.tile_of(work).into(), last);
+            let is_last = f32::from(u8::from(before == last));
+            outputs.logarithms.store(0, is_last);
+        }
+    }
+    sync_threads();
+    // SAFETY: the thread that counted has written it.
+    if unsafe { outputs.logarithms.load(0) } == 0.0 {
+        return;
+    }
+    let first = work.tile * ROWS;
+    let end = (first + ROWS).min(args.work.rows.divisor());
+    let mut row = first + warp_of_block();
+    while row < end {
+        // SAFETY: as promised by the caller. All splits have been counted, so their partial outputs have been written.
+        unsafe {
+            combine_row::<T, D, BLOCKS>(output, args, [work.sequence, work.head, row]);
+        }
+        row += W::WARPS;
     }
 }
 
