@@ -3,12 +3,13 @@
 use std::ops::Range;
 
 use cutlet::{
-    Attention, AttentionDecode, DeviceTensor, Linear, Norm, Result, Rope, RopeTable, Sampling,
-    Stream, Tensor, bf16, gather, scatter,
+    Attention, AttentionDecode, DeviceTensor, Linear, Result, Rope, RopeTable, Sampling, Stream,
+    Tensor, bf16, gather, scatter,
 };
 
-/// Of norms.
+/// Of norms, and the weight of each column in them.
 pub const EPSILON: f32 = 1e-5;
+pub const NORM: f32 = 1.25;
 /// Of the angles of rotary embeddings.
 pub const BASE: f64 = 500_000.0;
 
@@ -27,20 +28,18 @@ pub struct Config {
 }
 
 pub struct Layer {
+    /// Normalises what it multiplies, as the gated layer and the head do.
     pub qkv: Linear<bf16>,
     pub output: Linear<bf16>,
     /// To gates and ups, whose rows alternate.
     pub gated: Linear<bf16>,
     pub down: Linear<bf16>,
-    /// Behind the attention, and behind the layer.
-    pub norms: [DeviceTensor<bf16>; 2],
-    /// Keys and values: a row for each position of each sequence.
-    cache: DeviceTensor<bf16>,
+    /// Keys and values: (sequence, position, head, feature).
+    cache: [DeviceTensor<bf16>; 2],
 }
 
 pub struct Decoder {
     pub config: Config,
-    pub norm: DeviceTensor<bf16>,
     pub layers: Vec<Layer>,
     /// Its weights are the embeddings, too.
     pub head: Linear<bf16>,
@@ -56,13 +55,13 @@ pub struct Decoder {
 }
 
 impl Config {
-    /// Of each token at these positions: its sequence's length up to it, and then its row in the tables.
+    /// Of each token at these positions: its sequence's length up to it, and then its slot in the cache.
     pub fn places(&self, stream: &Stream, positions: Range<usize>) -> Result<DeviceTensor<i32>> {
         let (tokens, rows) = (positions.len(), self.sequences * positions.len());
         DeviceTensor::from_fn(stream, [2, rows], |nth| {
             let (sequence, position) = (nth % rows / tokens, positions.start + nth % tokens);
-            let row = sequence * self.longest + position;
-            (if nth < rows { position + 1 } else { row }) as i32
+            let slot = sequence * self.longest + position;
+            (if nth < rows { position + 1 } else { slot }) as i32
         })
     }
 }
@@ -76,31 +75,34 @@ impl Decoder {
             let weight = |_| bf16::from_f32(most * (2.0 * random.f32() - 1.0));
             Linear::new(DeviceTensor::from_fn(stream, [outputs, inputs], weight)?)
         };
-        let norm = || DeviceTensor::from_fn(stream, [config.width], |_| bf16::from_f32(1.25));
+        let norm = || stream.upload(&vec![bf16::from_f32(NORM); config.width]);
         let features = config.width / config.heads;
-        let cached = 2 * config.heads_of_keys * features;
-        let rows = config.sequences * config.longest;
+        let all_heads = config.heads + 2 * config.heads_of_keys;
+        let slots = config.sequences * config.longest;
+        let (sequences, of_keys) = (config.sequences, config.heads_of_keys);
+        let shape = [sequences, config.longest, of_keys, features];
+        let cache = || DeviceTensor::zeroed(stream, shape);
         let mut layers = Vec::new();
         for _ in 0..config.layers {
             layers.push(Layer {
-                qkv: linear(config.width + cached, config.width)?,
+                qkv: linear(all_heads * features, config.width)?.rms_norm(norm()?, EPSILON),
                 output: linear(config.width, config.width)?,
-                gated: linear(2 * config.hidden, config.width)?.swiglu(),
+                gated: linear(2 * config.hidden, config.width)?
+                    .rms_norm(norm()?, EPSILON)
+                    .swiglu(),
                 down: linear(config.width, config.hidden)?,
-                norms: [norm()?, norm()?],
-                cache: DeviceTensor::zeroed(stream, [rows, cached])?,
+                cache: [cache()?, cache()?],
             });
         }
-        let head = linear(config.vocabulary, config.width)?;
+        let head = linear(config.vocabulary, config.width)?.rms_norm(norm()?, EPSILON);
         let token = |_| random.i32(0..config.vocabulary as i32);
         Ok(Decoder {
             config,
-            norm: norm()?,
             layers,
             head,
             angles: RopeTable::new(stream, config.longest + 1, features, BASE)?,
             prompt: DeviceTensor::from_fn(stream, [config.sequences * config.prompt, 1], token)?,
-            tokens: DeviceTensor::zeroed(stream, [rows, 1])?,
+            tokens: DeviceTensor::zeroed(stream, [slots, 1])?,
             next: DeviceTensor::zeroed(stream, [config.sequences, 1])?,
             logits: DeviceTensor::zeroed(stream, [config.sequences, config.vocabulary])?,
             sampling: Sampling::new(5).top_k(20),
@@ -111,57 +113,49 @@ impl Decoder {
     /// Enqueues the computation of the prompt, or of the tokens drawn last, and the draw of the next ones.
     pub fn run(&mut self, stream: &Stream, places: &DeviceTensor<i32>) -> Result<()> {
         let (config, rows) = (self.config, places.view().len() / 2);
-        let (sequences, longest, width) = (config.sequences, config.longest, config.width);
+        let (sequences, width, heads) = (config.sequences, config.width, config.heads);
         let (tokens, is_prompt) = (rows / sequences, rows > sequences);
-        let (lengths, in_tables) = (places.view().slice(..rows)?, places.view().slice(rows..)?);
-        let (heads, of_keys, features) = (config.heads, config.heads_of_keys, width / config.heads);
-        let by_heads = |tokens, heads| [sequences, tokens, heads, features];
+        let (lengths, slots) = (places.view().slice(..rows)?, places.view().slice(rows..)?);
         // Lengths serve as positions: only differences of positions count.
-        let positions = Tensor::new(lengths, [sequences, tokens])?;
+        let positions = places.tensor().narrow(0, ..1)?;
+        let of_cache = places.tensor().narrow(0, 1..)?;
         // A graph keeps what is allocated while it is captured.
         let zeroed = |columns| DeviceTensor::zeroed(stream, [rows, columns]);
-        let (mut x, mut normal, mut delta) = (zeroed(width)?, zeroed(width)?, zeroed(width)?);
-        let (mut attended, mut hidden) = (zeroed(width)?, zeroed(config.hidden)?);
-        let all_heads = heads + 2 * of_keys;
-        let mut qkv = zeroed(all_heads * features)?;
+        let (mut x, mut y, mut hidden) = (zeroed(width)?, zeroed(width)?, zeroed(config.hidden)?);
+        let (all_heads, features) = (heads + 2 * config.heads_of_keys, width / heads);
+        let (all_features, rope) = (all_heads * features, Rope::new(&self.angles));
+        let seen = if is_prompt { tokens } else { config.longest };
+        let by_heads = |heads| [sequences, tokens, heads, features];
+        let mut qkv = DeviceTensor::zeroed(stream, by_heads(all_heads))?;
+        let mut attended = DeviceTensor::zeroed(stream, by_heads(heads))?;
 
         let ids = if is_prompt { &self.prompt } else { &self.next };
         let (list, column) = (ids.view().slice(..rows)?, ids.tensor().narrow(0, ..rows)?);
-        scatter(stream, column, in_tables, &mut self.tokens)?;
+        scatter(stream, column, slots, &mut self.tokens)?;
         gather(stream, self.head.weights(), list, &mut x)?;
-        let norm = Norm::rms(EPSILON).weight(&self.norm);
-        norm.run(stream, &x, &mut normal)?;
         for layer in &mut self.layers {
-            layer.qkv.run(stream, &normal, &mut qkv)?;
-            let rotated = qkv.tensor_mut().narrow(1, ..width + of_keys * features)?;
-            let rotated = rotated.reshape(by_heads(tokens, heads + of_keys))?;
-            Rope::new(&self.angles).run_in_place(stream, positions, rotated)?;
-            let new = qkv.tensor().narrow(1, width..)?;
-            scatter(stream, new, in_tables, &mut layer.cache)?;
-
-            let new = qkv.tensor().reshape(by_heads(tokens, all_heads))?;
-            let (queries, new) = (new.narrow(2, ..heads)?, new.narrow(2, heads..)?);
-            let cache = layer.cache.tensor().narrow(0, ..sequences * longest)?;
-            let cache = cache.reshape(by_heads(longest, 2 * of_keys))?;
-            let seen = if is_prompt { new } else { cache };
-            let (keys, values) = (seen.narrow(2, ..of_keys)?, seen.narrow(2, of_keys..)?);
-            let output = attended.tensor_mut().reshape(by_heads(tokens, heads))?;
+            let flat = qkv.tensor_mut().reshape([rows, all_features])?;
+            layer.qkv.run(stream, &x, flat)?;
+            let [keys, values] = &mut layer.cache;
+            rope.append(stream, positions, of_cache, &mut qkv, keys, values)?;
+            let queries = qkv.tensor().narrow(2, ..heads)?;
+            let cached = |nth: usize| layer.cache[nth].tensor().narrow(0, ..sequences);
+            let (keys, values) = (cached(0)?.narrow(1, ..seen)?, cached(1)?.narrow(1, ..seen)?);
             if is_prompt {
                 let attention = Attention::new().causal();
-                attention.run(stream, queries, keys, values, output)?;
+                attention.run(stream, queries, keys, values, &mut attended)?;
             } else {
                 let attention = AttentionDecode::new().lengths(lengths);
-                attention.run(stream, queries, keys, values, output)?;
+                attention.run(stream, queries, keys, values, &mut attended)?;
             }
-            layer.output.run(stream, &attended, &mut delta)?;
-            let norm = Norm::rms(EPSILON).weight(&layer.norms[0]);
-            norm.residual(&mut x).run(stream, &delta, &mut normal)?;
-            layer.gated.run(stream, &normal, &mut hidden)?;
-            layer.down.run(stream, &hidden, &mut delta)?;
-            let norm = Norm::rms(EPSILON).weight(&layer.norms[1]);
-            norm.residual(&mut x).run(stream, &delta, &mut normal)?;
+            let attended = attended.tensor().reshape([rows, width])?;
+            let mut output = layer.output.gemm(attended, &mut y).residual(&x);
+            output.run(stream)?;
+            layer.gated.run(stream, &y, &mut hidden)?;
+            let mut down = layer.down.gemm(&hidden, &mut x).residual(&y);
+            down.run(stream)?;
         }
-        let last = normal.tensor().reshape([sequences, tokens * width])?;
+        let last = x.tensor().reshape([sequences, tokens * width])?;
         let last = last.narrow(1, (tokens - 1) * width..)?;
         let mut logits = self.logits.tensor_mut().narrow(0, ..sequences)?;
         self.head.run(stream, last, &mut logits)?;

@@ -2,7 +2,7 @@
 
 use cutlet::{Linear, Result, Stream, bf16};
 
-use super::model::{BASE, Config, Decoder, EPSILON};
+use super::model::{BASE, Config, Decoder, EPSILON, NORM};
 
 /// The logits after these tokens.
 pub fn logits(stream: &Stream, decoder: &Decoder, tokens: &[i32]) -> Result<Vec<f64>> {
@@ -10,27 +10,24 @@ pub fn logits(stream: &Stream, decoder: &Decoder, tokens: &[i32]) -> Result<Vec<
     let (width, embeddings) = (decoder.config.width, wide(&decoder.head)?);
     let of_token = |token: &i32| embeddings[*token as usize * width..][..width].to_vec();
     let mut all: Vec<Vec<f64>> = tokens.iter().map(of_token).collect();
-    let mut before = decoder.norm.download_as(stream)?;
     for layer in &decoder.layers {
         let (qkv, output) = (wide(&layer.qkv)?, wide(&layer.output)?);
         let (gated, down) = (wide(&layer.gated)?, wide(&layer.down)?);
-        let between = layer.norms[0].download_as(stream)?;
         let mut seen = Vec::new();
         for x in &mut all {
-            seen.push(product(&qkv, &norm(x, &before)));
+            seen.push(product(&qkv, &norm(x)));
             add(
                 x,
                 1.0,
                 &product(&output, &attention(&seen, &decoder.config)),
             );
-            let gated = product(&gated, &norm(x, &between));
+            let gated = product(&gated, &norm(x));
             let of_pair = |it: &[f64]| it[0] / (1.0 + (-it[0]).exp()) * it[1];
             let hidden: Vec<f64> = gated.chunks(2).map(of_pair).collect();
             add(x, 1.0, &product(&down, &hidden));
         }
-        before = layer.norms[1].download_as(stream)?;
     }
-    Ok(product(&embeddings, &norm(&all[tokens.len() - 1], &before)))
+    Ok(product(&embeddings, &norm(&all[tokens.len() - 1])))
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -46,10 +43,9 @@ fn add(x: &mut [f64], factor: f64, delta: &[f64]) {
     pairs.for_each(|(x, delta)| *x += factor * delta);
 }
 
-fn norm(x: &[f64], weights: &[f64]) -> Vec<f64> {
+fn norm(x: &[f64]) -> Vec<f64> {
     let root = (dot(x, x) / x.len() as f64 + f64::from(EPSILON)).sqrt();
-    let pairs = x.iter().zip(weights);
-    pairs.map(|(x, weight)| x / root * weight).collect()
+    x.iter().map(|x| x / root * f64::from(NORM)).collect()
 }
 
 /// All heads of the last token, which sees all tokens.
