@@ -4,12 +4,12 @@ use cutlet_device::DeviceData;
 use cutlet_host::{Buffer, Stream, View};
 
 use super::operand::Operand;
-use super::problem::Problem;
+use super::problem::{Problem, refuse};
 use super::{Element, Gemm};
 use crate::into_tensor::batch;
 use crate::matrix::{addresses, disjoint, in_stream};
 use crate::rowops::{Norm, NormElement};
-use crate::{Error, Result, Tensor, TensorMut};
+use crate::{Result, Tensor, TensorMut};
 
 /// The RMSNorm of a layer's x.
 #[derive(Debug)]
@@ -95,11 +95,4 @@ fn check<T: Operand, D: DeviceData>(
             weights.len()
         )),
     }
-}
-
-fn refuse<R>(found: String) -> Result<R> {
-    Err(Error::Extents {
-        operation: "gemm",
-        found,
-    })
 }

@@ -373,7 +373,7 @@ fn operands_of<'g, 'a, T: Operand, D: DeviceData>(
 }
 
 /// Refuses operands because of what was found.
-fn refuse<T>(found: String) -> Result<T> {
+pub(super) fn refuse<T>(found: String) -> Result<T> {
     Err(Error::Extents {
         operation: "gemm",
         found,

@@ -375,8 +375,7 @@ impl<'a> Rope<'a> {
         x.check(NAME, stream, "x", &y)?;
         check_read(NAME, stream, "the positions", positions, &y)?;
         self.check_tables(stream, y.addresses())?;
-        let of_positions = repeated(&positions.layout, &y.layout);
-        let of_positions = layout_of_rows(NAME, "the positions", &of_positions, &y.layout)?;
+        let of_positions = number_of_rows("the positions", &positions.layout, &y.layout)?;
         let of_positions = HasRows {
             what: "the positions",
             layout: &of_positions,
@@ -425,8 +424,16 @@ pub(super) fn blocks(tiles_of: fn([i32; 2]) -> [u32; 2], rows: &RowSet) -> Resul
     }
 }
 
+/// The layout of numbers for the rows of x, or for the first modes of them, with a number for each row.
+///
+/// # Errors
+/// If they are for other modes.
+pub(super) fn number_of_rows(what: &str, numbers: &Layout, x: &Layout) -> Result<Layout> {
+    layout_of_rows(NAME, what, &repeated(numbers, x), x)
+}
+
 /// The layout of positions of the first modes of x, repeated along its other modes of rows.
-pub(super) fn repeated(positions: &Layout, x: &Layout) -> Layout {
+fn repeated(positions: &Layout, x: &Layout) -> Layout {
     let (given, modes) = (positions.rank(), x.rank() - 1);
     if given >= modes || positions.shape() != x.take(0, given).shape() {
         return *positions;

@@ -12,9 +12,9 @@ use cutlet_kernels::rows::rope_append::{
 use cutlet_layout_core::{Layout, tiles};
 use half::{bf16, f16};
 
-use super::operand::{check_read, layout_of_rows, read, written, written_rows};
+use super::operand::{check_read, read, written, written_rows};
 use super::refuse;
-use super::rope::{NAME, Pairing, Rope, RopeElement, blocks, repeated};
+use super::rope::{NAME, Pairing, Rope, RopeElement, blocks, number_of_rows};
 use super::space::{HasRows, RowSet};
 use crate::into_tensor::one_stride;
 use crate::matrix::{disjoint, divisor, in_stream};
@@ -224,9 +224,7 @@ impl Rope<'_> {
                     ),
                 );
             }
-            let numbers = numbers.reshape(&of_tokens)?;
-            let numbers = repeated(&numbers.layout, &heads.layout);
-            layout_of_rows(NAME, what, &numbers, &heads.layout)
+            number_of_rows(what, &numbers.reshape(&of_tokens)?.layout, &heads.layout)
         };
         let layouts = [
             layout_of("the positions", positions)?,
