@@ -79,26 +79,10 @@ impl<T: AttentionElement> Tensors<'_, T> {
             of_heads("the sinks", stream, &sinks, &extents)?;
             (args.sinks, args.has_sinks) = (pointer(sinks), 1);
         }
-        let attend = device.load(&PTX, instance.attend)?;
         if splits == 1 {
-            let output = self.output.view.reborrow();
-            let operands = (
-                self.queries.view,
-                self.keys.view,
-                self.values.view,
-                output,
-                args,
-            );
             // SAFETY: extents and strides are those of the tensors, which were checked against their memory. Lengths
             // and numbers of pages are checked by the kernel.
-            unsafe {
-                stream.launch(
-                    &attend,
-                    LaunchConfig::dependent(work.blocks as u32),
-                    operands,
-                )?
-            };
-            return Ok(());
+            return unsafe { self.attend(stream, instance, work.blocks, args) };
         }
         let partials = stream.scratch::<f32>(rows * instance.features)?;
         let logarithms = stream.scratch::<f32>(rows)?;
@@ -109,33 +93,43 @@ impl<T: AttentionElement> Tensors<'_, T> {
             args.counters = pointer_mut(counters.view().address());
             args.has_counters = 1;
         }
-        let rows_of_output = extents.sequences * extents.queries * extents.heads;
-        let blocks = rows_of_output.div_ceil(ROWS_OF_BLOCK as usize) as u32;
         // SAFETY: as above. Each block has its rows of scratch memory, which lives until the stream has got past the
         // launches. Stores and loads of it are those of the same blocks. There is a counter for each tile of rows.
         unsafe {
-            let output = self.output.view.reborrow();
-            let operands = (
-                self.queries.view,
-                self.keys.view,
-                self.values.view,
-                output,
-                args,
-            );
-            stream.launch(
-                &attend,
-                LaunchConfig::dependent(work.blocks as u32),
-                operands,
-            )?;
+            self.attend(stream, instance, work.blocks, args)?;
             if counters.is_none() {
+                let rows_of_output = extents.sequences * extents.queries * extents.heads;
+                let blocks = rows_of_output.div_ceil(ROWS_OF_BLOCK as usize) as u32;
                 let combine = device.load(&PTX, instance.combine)?;
-                stream.launch(
-                    &combine,
-                    LaunchConfig::dependent(blocks),
-                    (self.output.view.reborrow(), args),
-                )?;
+                let operands = (self.output.view.reborrow(), args);
+                stream.launch(&combine, LaunchConfig::dependent(blocks), operands)?;
             }
         }
+        Ok(())
+    }
+
+    /// Enqueues the kernel that attends.
+    ///
+    /// # Safety
+    /// The arguments must be those of the tensors, and of so many blocks.
+    unsafe fn attend(
+        &mut self,
+        stream: &Stream,
+        instance: &'static Instance<T>,
+        blocks: usize,
+        args: DecodeArgs,
+    ) -> Result<()> {
+        let attend = stream.device().load(&PTX, instance.attend)?;
+        let output = self.output.view.reborrow();
+        let operands = (
+            self.queries.view,
+            self.keys.view,
+            self.values.view,
+            output,
+            args,
+        );
+        // SAFETY: as promised by the caller.
+        unsafe { stream.launch(&attend, LaunchConfig::dependent(blocks as u32), operands)? };
         Ok(())
     }
 
