@@ -259,8 +259,8 @@ fn other_version(target: &str, ptx: &str) -> Option<String> {
 
 /// Kernels that may have a stack of so many bytes. The registers of attention are those of outputs, scores and weights,
 /// and what is spilled is used between tiles, but for `attention_*_256_modified`. A thread of sampling has 64 registers,
-/// because a block has 1024 threads, and a warp's softmax keeps a row and its exponentials in 64. The last kernel reads
-/// an address again for each k-tile.
+/// because a block has 1024 threads; rows without vectors spill on Ampere alone. The last kernel reads an address again
+/// for each k-tile.
 const SPILLING: &[(&str, u32)] = &[
     ("attention_bf16_128_modified", 40),
     ("attention_bf16_256", 40),
@@ -270,10 +270,10 @@ const SPILLING: &[(&str, u32)] = &[
     ("attention_f16_256_modified", 112),
     ("attention_mma_bf16_256_modified", 64),
     ("attention_mma_f16_256_modified", 64),
-    ("sample_f32", 16),
+    ("sample_bf16_any", 24),
+    ("sample_f16_any", 16),
     ("scaled_pass_of_f32_bf16", 8),
     ("scaled_pass_of_f32_f16", 8),
-    ("softmax_f32_warp", 8),
     ("tf32x3_256x96x32_coop", 8),
 ];
 
