@@ -37,7 +37,11 @@ const SECTOR_BYTES: i64 = 32;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct WarpAccess {
-    offsets: Layout,
+    /// What each thread adds to an element's index. A layout's value is the sum over its modes, so threads and values
+    /// are looked at apart.
+    threads: Layout,
+    /// What each value of a thread adds.
+    values: Layout,
     swizzle: Swizzle,
     element_bytes: i64,
     width: i64,
@@ -61,12 +65,14 @@ impl WarpAccess {
             matches!(element_bytes * width, 1 | 2 | 4 | 8 | 16),
             "WarpAccess: element_bytes times width is not 1, 2, 4, 8 or 16 bytes: change the width"
         );
+        let values = offsets.mode(1);
         assert!(
-            offsets.mode(1).size() % width == 0,
+            values.size() % width == 0,
             "WarpAccess: the width does not divide a thread's number of values: choose one that does"
         );
         WarpAccess {
-            offsets: *offsets,
+            threads: offsets.mode(0),
+            values,
             swizzle: Swizzle::new(0, 0, 0),
             element_bytes,
             width,
@@ -101,7 +107,7 @@ impl WarpAccess {
     pub const fn of_warp(self, warp: i64) -> WarpAccess {
         let first_thread = warp * LANES as i64;
         assert!(
-            warp >= 0 && first_thread < self.offsets.mode(0).size(),
+            warp >= 0 && first_thread < self.threads.size(),
             "of_warp: the partition has no warp of this number: warps of 32 threads are counted from 0"
         );
         WarpAccess {
@@ -112,7 +118,7 @@ impl WarpAccess {
 
     /// The number of accesses that each thread makes.
     pub const fn accesses(&self) -> i64 {
-        self.offsets.mode(1).size() / self.width
+        self.values.size() / self.width
     }
 
     /// Whether every access is one instruction: its values are consecutive in memory and begin at a
@@ -145,39 +151,14 @@ impl WarpAccess {
         true
     }
 
-    /// Whether lanes and accesses begin at multiples of the width, and the values of an access are consecutive,
-    /// wherever the swizzle moves them. It is a reason for [`is_vectorised`](Self::is_vectorised), and takes the
-    /// compiler less long than a comparison for every lane.
+    /// Whether threads and accesses begin at multiples of the width, and the values of an access are consecutive,
+    /// wherever the swizzle moves them. It is a reason for [`is_vectorised`](Self::is_vectorised) of all warps, and takes
+    /// the compiler less long than a comparison for every lane.
     const fn has_aligned_runs(&self) -> bool {
         let within = self.width - 1;
-        if (self.swizzle.source_mask() | self.swizzle.target_mask()) & within != 0 {
-            return false;
-        }
-        let (lanes, count) = (self.lane_offsets(), self.lanes());
-        let mut lane = 0;
-        while lane < count {
-            if lanes[lane] & within != 0 {
-                return false;
-            }
-            lane += 1;
-        }
-        let values = self.offsets.mode(1);
-        let mut v = 0;
-        while v < values.size() {
-            let first = values.at(v);
-            let mut n = 1;
-            while n < self.width {
-                if values.at(v + n) != first + n {
-                    return false;
-                }
-                n += 1;
-            }
-            if first & within != 0 {
-                return false;
-            }
-            v += self.width;
-        }
-        true
+        (self.swizzle.source_mask() | self.swizzle.target_mask()) & within == 0
+            && steps_by(&self.threads, self.width)
+            && begins_with_run(&self.values, self.width)
     }
 
     /// The worst bank conflict of any access to shared memory, in ways: 1 without a conflict, 2 if
@@ -215,7 +196,7 @@ impl WarpAccess {
     }
 
     const fn lanes(&self) -> usize {
-        let left = self.offsets.mode(0).size() - self.first_thread;
+        let left = self.threads.size() - self.first_thread;
         if left < LANES as i64 {
             left as usize
         } else {
@@ -223,14 +204,21 @@ impl WarpAccess {
         }
     }
 
-    /// What each lane adds to an element's index. A layout's value is the sum over its modes, so
-    /// lanes and values are computed apart, and once.
+    /// What each lane adds to an element's index.
     const fn lane_offsets(&self) -> [i64; LANES] {
-        let threads = self.offsets.mode(0);
-        let mut offsets = [0; LANES];
         let (mut lane, count) = (0, self.lanes());
+        let mut offsets = [0; LANES];
+        if divides_at(&self.threads, LANES as i64) {
+            // All warps are alike but for where they begin. The compiler makes a table in less time than each entry.
+            offsets = self.threads.first_indices(count, 0);
+            let first = self.threads.at(self.first_thread);
+            while lane < count {
+                offsets[lane] += first;
+                lane += 1;
+            }
+        }
         while lane < count {
-            offsets[lane] = threads.at(self.first_thread + lane as i64);
+            offsets[lane] = self.threads.at(self.first_thread + lane as i64);
             lane += 1;
         }
         offsets
@@ -238,7 +226,7 @@ impl WarpAccess {
 
     /// What value `value` of a thread adds to an element's index.
     const fn value_offset(&self, value: i64) -> i64 {
-        self.offsets.mode(1).at(value)
+        self.values.at(value)
     }
 
     /// The bytes of an access by one thread.
@@ -326,8 +314,61 @@ struct Touched {
     least_sectors: u32,
 }
 
+/// Whether all indices of a layout are multiples of `step`.
+const fn steps_by(layout: &Layout, step: i64) -> bool {
+    let mut leaf = 0;
+    while leaf < layout.num_leaves() {
+        if layout.leaf_shape(leaf).value() > 1 && layout.leaf_stride(leaf).value() % step != 0 {
+            return false;
+        }
+        leaf += 1;
+    }
+    true
+}
+
+/// Whether a layout maps each `run` coordinates, counted from the first one, to `run` consecutive indices of which the
+/// least is a multiple of `run`.
+const fn begins_with_run(layout: &Layout, run: i64) -> bool {
+    let (mut leaf, mut before) = (0, 1);
+    while leaf < layout.num_leaves() {
+        let (extent, stride) = (
+            layout.leaf_shape(leaf).value(),
+            layout.leaf_stride(leaf).value(),
+        );
+        let end = before * extent;
+        let continues = match before < run {
+            true => stride == before && (end % run == 0 || run % end == 0),
+            false => stride % run == 0,
+        };
+        if extent > 1 && !continues {
+            return false;
+        }
+        before = end;
+        leaf += 1;
+    }
+    before >= run
+}
+
+/// Whether the indices of the coordinates from any multiple of `count` on are those of the first `count` coordinates,
+/// all moved by the same.
+const fn divides_at(layout: &Layout, count: i64) -> bool {
+    let (mut leaf, mut before) = (0, 1);
+    while leaf < layout.num_leaves() && before < count {
+        let end = before * layout.leaf_shape(leaf).value();
+        if end % count != 0 && count % end != 0 {
+            return false;
+        }
+        before = end;
+        leaf += 1;
+    }
+    true
+}
+
 /// The number of different words that the busiest bank serves, for threads that are served at once.
 const fn ways(addresses: &[i64], bytes: i64) -> u32 {
+    if meets_no_other(addresses, bytes) {
+        return 1;
+    }
     let words_each = if bytes < BANK_BYTES {
         1
     } else {
@@ -350,6 +391,29 @@ const fn ways(addresses: &[i64], bytes: i64) -> u32 {
         i += 1;
     }
     worst as u32
+}
+
+/// Whether no bank serves two different words, for threads that are served at once, of which there is at least one. An
+/// access is at a multiple of its bytes, so two accesses share either all of their banks or none.
+const fn meets_no_other(addresses: &[i64], bytes: i64) -> bool {
+    let bytes = if bytes < BANK_BYTES {
+        BANK_BYTES
+    } else {
+        bytes
+    };
+    let (shift, places) = (bytes.trailing_zeros(), BANKS as i64 * BANK_BYTES / bytes);
+    let mut found = [i64::MIN; BANKS];
+    let mut i = 0;
+    while i < addresses.len() {
+        let number = addresses[i] >> shift;
+        let place = &mut found[(number & (places - 1)) as usize];
+        if *place != i64::MIN && *place != number {
+            return false;
+        }
+        *place = number;
+        i += 1;
+    }
+    true
 }
 
 /// The number of different aligned blocks of `bytes` bytes that the addresses lie in.

@@ -3,7 +3,7 @@
 use crate::static_layout::DIRECTIONS;
 use crate::text::Text;
 use crate::tile::{Extents, matrix_extents, reach};
-use crate::{Coord, Layout, StaticLayout, ThreadValue};
+use crate::{CAPACITY, Coord, Layout, StaticLayout, ThreadValue};
 
 /// Whether every coordinate of a tile of `extent` is held by exactly one value of one thread.
 ///
@@ -216,27 +216,48 @@ const fn rank(components: &Extents) -> usize {
     rank
 }
 
-/// The leaves of a thread layout, followed by those of a value layout.
-struct Leaves<'a> {
-    layout: &'a Layout,
+/// The leaves of a thread layout, followed by those of a value layout. They are taken apart once: the compiler's
+/// interpreter takes long for calls, and a search asks each leaf many times.
+struct Leaves {
+    extents: [i64; CAPACITY],
+    steps: [i64; CAPACITY],
+    /// The direction in which each leaf steps.
+    directions: [usize; CAPACITY],
     of_threads: usize,
+    count: usize,
 }
 
-impl<'a> Leaves<'a> {
+impl Leaves {
     /// `layout` is that of `(C::Thr, C::Val)`.
-    const fn new<C: ThreadValue>(layout: &'a Layout) -> Self {
-        Leaves {
-            layout,
-            of_threads: C::Thr::LAYOUT.num_leaves(),
-        }
+    const fn new<C: ThreadValue>(layout: &Layout) -> Self {
+        Leaves::of(layout, C::Thr::LAYOUT.num_leaves())
     }
 
-    const fn extent(&self, n: usize) -> i64 {
-        self.layout.leaf_shape(n).value()
+    const fn of(layout: &Layout, of_threads: usize) -> Self {
+        let mut leaves = Leaves {
+            extents: [0; CAPACITY],
+            steps: [0; CAPACITY],
+            directions: [0; CAPACITY],
+            of_threads,
+            count: layout.num_leaves(),
+        };
+        let mut n = 0;
+        while n < leaves.count {
+            let stride = layout.leaf_stride(n);
+            leaves.extents[n] = layout.leaf_shape(n).value();
+            leaves.steps[n] = stride.value();
+            leaves.directions[n] = stride.direction();
+            n += 1;
+        }
+        leaves
     }
 
     const fn step(&self, n: usize, direction: usize) -> i64 {
-        self.layout.leaf_stride(n).component(direction)
+        if self.directions[n] == direction {
+            self.steps[n]
+        } else {
+            0
+        }
     }
 
     /// The first element of a tile that is not held once, or the first value outside.
@@ -301,8 +322,8 @@ impl<'a> Leaves<'a> {
     /// The fault of a leaf that steps nowhere: the first element has two owners.
     const fn first_in_place(&self) -> Option<Fault> {
         let mut n = 0;
-        while n < self.layout.num_leaves() {
-            if self.extent(n) > 1 && self.layout.leaf_stride(n).value() == 0 {
+        while n < self.count {
+            if self.extents[n] > 1 && self.steps[n] == 0 {
                 let first = Owner {
                     thread: 0,
                     value: 0,
@@ -321,13 +342,13 @@ impl<'a> Leaves<'a> {
     const fn next(&self, chain: &Chain) -> Option<usize> {
         let mut least = None;
         let mut n = 0;
-        while n < self.layout.num_leaves() {
+        while n < self.count {
             let step = self.step(n, chain.direction);
             let is_less = match least {
                 Some(other) => step < self.step(other, chain.direction),
                 None => true,
             };
-            if self.extent(n) > 1 && step > 0 && chain.leaves & 1 << n == 0 && is_less {
+            if self.extents[n] > 1 && step > 0 && chain.leaves & 1 << n == 0 && is_less {
                 least = Some(n);
             }
             n += 1;
@@ -339,7 +360,7 @@ impl<'a> Leaves<'a> {
     const fn longer(&self, chain: &Chain, leaf: usize) -> Chain {
         Chain {
             leaves: chain.leaves | 1 << leaf,
-            reached: self.step(leaf, chain.direction) * self.extent(leaf),
+            reached: self.step(leaf, chain.direction) * self.extents[leaf],
             ..*chain
         }
     }
@@ -370,7 +391,7 @@ impl<'a> Leaves<'a> {
         // The longest steps first.
         while let Some(leaf) = self.last(&chain) {
             let step = self.step(leaf, chain.direction);
-            let most = self.extent(leaf) - 1;
+            let most = self.extents[leaf] - 1;
             let steps = if rest / step < most {
                 rest / step
             } else {
@@ -387,7 +408,7 @@ impl<'a> Leaves<'a> {
     const fn last(&self, chain: &Chain) -> Option<usize> {
         let mut last = None;
         let mut n = 0;
-        while n < self.layout.num_leaves() {
+        while n < self.count {
             let is_more = match last {
                 Some(other) => self.step(n, chain.direction) > self.step(other, chain.direction),
                 None => true,
@@ -406,7 +427,7 @@ impl<'a> Leaves<'a> {
         let mut n = if is_thread { 0 } else { self.of_threads };
         let mut by = steps;
         while n < leaf {
-            by *= self.extent(n);
+            by *= self.extents[n];
             n += 1;
         }
         if is_thread {
@@ -496,7 +517,7 @@ mod tests {
             threads in leaves(), values in leaves(), rows in 1..13i64, columns in 1..9i64
         ) {
             let layout = layout(&threads, &values);
-            let leaves = Leaves { layout: &layout, of_threads: threads.len() };
+            let leaves = Leaves::of(&layout, threads.len());
             let all = values_of(&layout, threads.len());
             let tile = [rows, columns, 1, 1];
             let elements = (0..rows).flat_map(|r| (0..columns).map(move |c| [r, c, 0, 0]));
@@ -537,11 +558,7 @@ mod tests {
 
     fn message(threads: &[Leaf], values: &[Leaf], [rows, columns]: [i64; 2]) -> String {
         let layout = layout(threads, values);
-        let of_threads = threads.len();
-        let leaves = Leaves {
-            layout: &layout,
-            of_threads,
-        };
+        let leaves = Leaves::of(&layout, threads.len());
         let tile = [rows, columns, 1, 1];
         let fault = leaves.first_fault(&tile).expect("the tile is not covered");
         String::from(fault.message(&tile).as_str())

@@ -210,12 +210,17 @@ impl Int {
     /// Component `b` of the integer as an arithmetic tuple. A plain integer counts in component 0.
     /// One in a direction within another counts in that of the outermost.
     pub const fn component(self, b: usize) -> i64 {
-        let direction = if self.is_plain() {
+        if self.direction() == b { self.value } else { 0 }
+    }
+
+    /// The component in which the integer counts.
+    pub(crate) const fn direction(self) -> usize {
+        if self.is_plain() {
             0
         } else {
-            self.basis().at(0)
-        };
-        if direction == b { self.value } else { 0 }
+            // The lowest bit of a path tells the outermost mode.
+            self.kind.trailing_zeros() as usize
+        }
     }
 
     /// Whether the integer is static.

@@ -20,6 +20,16 @@ const fn contains(numbers: &[i64], number: i64) -> bool {
     false
 }
 
+/// All bits that any of the numbers has.
+const fn union(numbers: &[i64]) -> i64 {
+    let (mut union, mut i) = (0, 0);
+    while i < numbers.len() {
+        union |= numbers[i];
+        i += 1;
+    }
+    union
+}
+
 /// An access to shared memory that a bank serves more than once.
 #[derive(Clone, Copy)]
 struct BankConflict {
@@ -77,8 +87,11 @@ impl WarpAccess {
     /// ```
     #[track_caller]
     pub const fn assert_vectorised(self) {
+        if self.has_aligned_runs() {
+            return;
+        }
         let mut warp = self.first_thread / LANES as i64;
-        while warp * (LANES as i64) < self.offsets.mode(0).size() {
+        while warp * (LANES as i64) < self.threads.size() {
             self.of_warp(warp).assert_warp_vectorised();
             warp += 1;
         }
@@ -93,12 +106,13 @@ impl WarpAccess {
     }
 
     /// The first access with a bank conflict. Accesses are left out that differ from an earlier one by a multiple of
-    /// [`period`](Self::period) for all lanes, because they are in the same banks.
+    /// [`period`](Self::period) for all lanes, because they are in the same banks, or by bits that no lane has, because
+    /// lanes that meet in the one meet in the other.
     const fn first_conflict(&self) -> Option<BankConflict> {
         self.assert_vectorised();
         let first_lanes = self.lane_offsets();
         let mut warp = self.first_thread / LANES as i64;
-        while warp * (LANES as i64) < self.offsets.mode(0).size() {
+        while warp * (LANES as i64) < self.threads.size() {
             let of_warp = self.of_warp(warp);
             let is_first = of_warp.first_thread == self.first_thread;
             if is_first || !of_warp.repeats(&first_lanes) {
@@ -138,11 +152,18 @@ impl WarpAccess {
     const fn first_conflict_of_warp(&self, warp: i64) -> Option<BankConflict> {
         let (lanes, count) = (self.lane_offsets(), self.lanes());
         let (at_once, period) = (self.lanes_at_once(), self.period());
+        let bits_of_lanes = union(lanes.split_at(count).0);
         let mut checked = [0; MOST_CHECKED];
         let mut checked_count = 0;
         let (mut access, accesses) = (0, self.accesses());
         while access < accesses {
-            let class = self.value_offset(access * self.width).rem_euclid(period);
+            let first = self.value_offset(access * self.width);
+            // Bits that no lane has are the same change of bank for all lanes, swizzled or not.
+            let class = if first & bits_of_lanes == 0 {
+                0
+            } else {
+                first.rem_euclid(period)
+            };
             if contains(checked.split_at(checked_count).0, class) {
                 access += 1;
                 continue;
@@ -309,7 +330,14 @@ const fn busiest_bank(addresses: &[i64], bytes: i64, ways: u32) -> i64 {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
+    use super::super::{begins_with_run, divides_at, steps_by};
+    use super::{BANK_BYTES, ways};
     use crate::{L, Layout, NoSwizzle, Sw, Swizzle, Tv, WarpAccess, layout};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+    use std::vec::Vec;
 
     type Tile = L!((64, 32):(32, 1));
     /// A thread has a row.
@@ -364,6 +392,46 @@ mod tests {
     )]
     fn an_access_with_gaps_is_named() {
         WarpAccess::new(&layout!((4, 2):(4, 2)), 4, 2).assert_vectorised();
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+        #[test]
+        fn ways_are_the_different_words_of_the_busiest_bank(
+            numbers in prop::collection::vec(-40..200i64, 1..=32), log_bytes in 0..5u32
+        ) {
+            let bytes = 1 << log_bytes;
+            let addresses: Vec<i64> = numbers.iter().map(|number| number * bytes).collect();
+            let words_of = |address: &i64| {
+                let first = address.div_euclid(BANK_BYTES);
+                first..first + (bytes / BANK_BYTES).max(1)
+            };
+            let words: BTreeSet<i64> = addresses.iter().flat_map(words_of).collect();
+            let in_bank = |bank| words.iter().filter(|word| word.rem_euclid(32) == bank).count();
+            let most = (0..32).map(in_bank).max();
+            prop_assert_eq!(Some(ways(&addresses, bytes) as usize), most);
+        }
+
+        /// What is concluded from a layout's leaves holds for its indices.
+        #[test]
+        fn runs_steps_and_repetitions_are_those_of_the_indices(
+            leaves in prop::collection::vec((1..9i64, -4..9i64), 1..5), log_run in 0..4u32
+        ) {
+            let modes: Vec<Layout> = leaves.iter().map(|leaf| Layout::static_mode(leaf.0, leaf.1)).collect();
+            let (layout, run) = (Layout::concat(&modes), 1 << log_run);
+            let indices: Vec<i64> = (0..layout.size()).map(|c| layout.at(c)).collect();
+            if steps_by(&layout, run) {
+                prop_assert!(indices.iter().all(|index| index % run == 0));
+            }
+            if begins_with_run(&layout, run) && layout.size() % run == 0 {
+                let mut runs = indices.chunks(run as usize);
+                prop_assert!(runs.all(|it| it[0] % run == 0 && it.iter().zip(it[0]..).all(|(a, b)| *a == b)));
+            }
+            if divides_at(&layout, run) {
+                let mut parts = indices.chunks(run as usize);
+                prop_assert!(parts.all(|it| it.iter().zip(&indices).all(|(a, b)| a - it[0] == b - indices[0])));
+            }
+        }
     }
 
     /// The search leaves out accesses and warps, and finds a conflict exactly if a warp has one.

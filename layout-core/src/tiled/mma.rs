@@ -243,6 +243,13 @@ pub struct PartitionThreads<T, Operand, Tile>(PhantomData<(T, Operand, Tile)>);
 #[derive(Clone, Copy, Debug)]
 pub struct PartitionValues<T, Operand, Tile>(PhantomData<(T, Operand, Tile)>);
 
+/// A [`TiledMma`] over tiles of an operand. The compiler computes a constant of a type once, and threads and
+/// values are halves of one.
+trait LayoutTv<Operand, Tile>: Copy + 'static {
+    /// (thread, value) → the tile's coordinates.
+    const TV: Layout;
+}
+
 /// A tile's extents as coordinates.
 pub(super) const fn coordinates<Tile: TileShape>() -> Layout {
     Layout::concat2(
@@ -265,21 +272,23 @@ macro_rules! partition {
             type Width = Width<WIDTH>;
         }
 
+        impl<Atom: Mma, W: Arrangement, P: Permutation, Tile: TileShape> LayoutTv<$operand, Tile>
+            for TiledMma<Atom, W, P>
+        {
+            const TV: Layout = Self::TILING.$tv(&coordinates::<Tile>());
+        }
+
         impl<Atom: Mma, W: Arrangement, P: Permutation, Tile: TileShape> StaticLayout
             for PartitionThreads<TiledMma<Atom, W, P>, $operand, Tile>
         {
-            const LAYOUT: Layout = TiledMma::<Atom, W, P>::TILING
-                .$tv(&coordinates::<Tile>())
-                .mode(0)
-                .flatten();
+            const LAYOUT: Layout =
+                <TiledMma<Atom, W, P> as LayoutTv<$operand, Tile>>::TV.mode(0).flatten();
         }
 
         impl<Atom: Mma, W: Arrangement, P: Permutation, Tile: TileShape> StaticLayout
             for PartitionValues<TiledMma<Atom, W, P>, $operand, Tile>
         {
-            const LAYOUT: Layout = TiledMma::<Atom, W, P>::TILING
-                .$tv(&coordinates::<Tile>())
-                .mode(1);
+            const LAYOUT: Layout = <TiledMma<Atom, W, P> as LayoutTv<$operand, Tile>>::TV.mode(1);
         }
 
         impl<Atom: Mma, W: Arrangement, P: Permutation, Tile: TileShape> FragmentLayout

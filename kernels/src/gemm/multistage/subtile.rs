@@ -38,7 +38,7 @@ impl<P: Rectangles, W: AccessWidth> ThreadValue for Subtile<P, W> {
 pub struct SubtileThreads<P>(PhantomData<P>);
 
 impl<P: Rectangles> StaticLayout for SubtileThreads<P> {
-    const LAYOUT: Layout = by_lane::<P>().mode(0).flatten();
+    const LAYOUT: Layout = P::BY_LANE.mode(0).flatten();
 }
 
 /// A thread's accumulators of an epilogue subtile, as [`Product::by_rows`](super::Product::by_rows) orders them. They
@@ -48,7 +48,7 @@ pub struct SubtileValues<P>(PhantomData<P>);
 
 impl<P: Rectangles> StaticLayout for SubtileValues<P> {
     const LAYOUT: Layout = {
-        let values = by_lane::<P>().mode(1);
+        let values = P::BY_LANE.mode(1);
         Layout::concat(&[values.mode(0), values.get(&[1, 1]), values.get(&[1, 0])])
     };
 }
@@ -57,18 +57,25 @@ impl<P: Rectangles> FragmentLayout for SubtileValues<P> {
     type Storage = [(); 256];
 }
 
-/// (lane, (value, (rows, columns))) of an epilogue subtile, whose rows and columns are those of the tiled MMA.
-const fn by_lane<P: Rectangles>() -> Layout {
-    let [rows, columns] = subtile::<P>();
-    let one = Layout::static_mode(1, 0);
-    MmaTiling::new(P::ATOM, &Layout::concat(&[one, one, one]))
-        .permuted([
-            in_rectangles::<P>(0, rows, 1),
-            in_rectangles::<P>(1, columns, 1),
-            Tiler::UNDERSCORE,
-        ])
-        .layout_c_tv(&Layout::concat(&[
-            Layout::static_basis_mode(rows as i64, 1, 0),
-            Layout::static_basis_mode(columns as i64, 1, 1),
-        ]))
+/// What lanes and values have of an epilogue subtile. The compiler computes a constant of a type once.
+trait ByLane: Rectangles {
+    /// (lane, (value, (rows, columns))), whose rows and columns are those of the tiled MMA.
+    const BY_LANE: Layout;
+}
+
+impl<P: Rectangles> ByLane for P {
+    const BY_LANE: Layout = {
+        let [rows, columns] = subtile::<P>();
+        let one = Layout::static_mode(1, 0);
+        MmaTiling::new(P::ATOM, &Layout::concat(&[one, one, one]))
+            .permuted([
+                in_rectangles::<P>(0, rows, 1),
+                in_rectangles::<P>(1, columns, 1),
+                Tiler::UNDERSCORE,
+            ])
+            .layout_c_tv(&Layout::concat(&[
+                Layout::static_basis_mode(rows as i64, 1, 0),
+                Layout::static_basis_mode(columns as i64, 1, 1),
+            ]))
+    };
 }
