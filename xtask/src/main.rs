@@ -44,9 +44,9 @@ usage: cargo xtask <task>
   setup         finds a toolchain that compiles kernels to PTX, or installs one
   ci            checks formatting, clippy and documentation, then runs the five tasks below
     lint-kernels  no index arithmetic in kernels/src: layouts do it
-    ptx           assembles every instruction of the device crate, and every kernel's PTX for every target and, if it
-                  runs on later GPUs, for two of these; no spills, calls or local memory, no memory barrier in a loop with
-                  wgmma, and no more barriers than in xtask/barriers.txt
+    ptx           assembles every instruction of the device crate, and the PTX of every compiled kernel for every target
+                  and, if it runs on later GPUs, for two of these; no spills, calls or local memory, no memory barrier in
+                  a loop with wgmma, and no more barriers than in xtask/barriers.txt
     playground    builds the page that calculates with layouts into target/page, and tests it in node and Chromium if
                   they are there
     cuda-toolkit  checks cutlet beside packages that need a CUDA toolkit, with a stand-in for it: candle, and a cudarc that
@@ -59,8 +59,8 @@ usage: cargo xtask <task>
                 documentation, the README's program and an own kernel made from the packages; lists what to publish
   book          makes a book of the guide, with mdBook, in target/book/html, and the playground beside its pages
   ptx --record  writes xtask/barriers.txt, after someone has looked at the kernels' barriers
-  nightly       what takes longer: assembles for all GPUs, compiles the kernels for f16 and e5m2 and compares them with
-                those made of the text for bf16 and e4m3, runs `arm`, and judges the fit of the choice of a kernel
+  nightly       what takes longer: assembles all kernels for all GPUs, compiles those for f16 and e5m2 and compares them
+                with those made of the text for bf16 and e4m3, runs `arm`, and judges the fit of the choice of a kernel
   python        builds the wheel of the Python package, installs it into a fresh virtual environment and runs its tests
                 there; needs python3 with pip, which fetches maturin, NumPy and pytest
   python --hub  builds the wheel, and makes the folder in target/python/hub that Hugging Face's `kernels` loads
