@@ -9,6 +9,7 @@ use cutlet_layout_core::{Int, Layout};
 
 use crate::convert::Convert;
 use crate::random::generator;
+use crate::turns::has_turn;
 
 /// Contractions whose modes are chosen at random.
 const RANDOM: u64 = 100;
@@ -151,6 +152,9 @@ where
     T: Element<D> + Convert + Operand,
     D: Convert + PartialEq + std::fmt::Debug + cutlet::DeviceData,
 {
+    if !has_turn(seed as usize, 2) {
+        return;
+    }
     let mut random = generator(seed);
     let mut names: Vec<(char, usize)> = Vec::new();
     let mut of = [const { Vec::new() }; 3];

@@ -11,6 +11,7 @@ mod random;
 mod reference;
 mod rounding;
 mod small;
+mod turns;
 
 mod attention;
 mod attention_backward;
