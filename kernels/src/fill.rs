@@ -172,34 +172,34 @@ unsafe fn fill<T: Random, const WIDTH: usize>(
 
 instantiate! {
     /// N(0, 1) in f32.
-    #[kernel(threads = 256)]
+    #[kernel(threads = 256, cpu = crate::cpu::BODY)]
     pub unsafe fn fill_f32(rows: i32, seed: u64, output: GlobalMut<f32>) = fill::<f32, 4>(thread_idx(), ..);
 
     /// N(0, 1) in f16.
-    #[kernel(threads = 256)]
+    #[kernel(threads = 256, cpu = crate::cpu::BODY)]
     pub unsafe fn fill_f16(rows: i32, seed: u64, output: GlobalMut<f16>) = fill::<f16, 4>(thread_idx(), ..);
 
     /// N(0, 1) in bf16.
-    #[kernel(threads = 256)]
+    #[kernel(threads = 256, cpu = crate::cpu::BODY)]
     pub unsafe fn fill_bf16(rows: i32, seed: u64, output: GlobalMut<bf16>) = fill::<bf16, 4>(thread_idx(), ..);
 
     /// N(0, 1) in e4m3.
-    #[kernel(threads = 256)]
+    #[kernel(threads = 256, cpu = crate::cpu::BODY)]
     pub unsafe fn fill_e4m3(rows: i32, seed: u64, output: GlobalMut<F8E4M3>) = fill::<F8E4M3, 4>(thread_idx(), ..);
 
     /// Random bits.
-    #[kernel(threads = 256)]
+    #[kernel(threads = 256, cpu = crate::cpu::BODY)]
     pub unsafe fn fill_u32(rows: i32, seed: u64, output: GlobalMut<u32>) = fill::<u32, 4>(thread_idx(), ..);
 
     /// N(0, 1) in f64.
-    #[kernel(threads = 256)]
+    #[kernel(threads = 256, cpu = crate::cpu::BODY)]
     pub unsafe fn fill_f64(rows: i32, seed: u64, output: GlobalMut<f64>) = fill::<f64, 2>(thread_idx(), ..);
 
     /// Any i8.
-    #[kernel(threads = 256)]
+    #[kernel(threads = 256, cpu = crate::cpu::BODY)]
     pub unsafe fn fill_i8(rows: i32, seed: u64, output: GlobalMut<i8>) = fill::<i8, 4>(thread_idx(), ..);
 
     /// Any i8, as i32.
-    #[kernel(threads = 256)]
+    #[kernel(threads = 256, cpu = crate::cpu::BODY)]
     pub unsafe fn fill_i32(rows: i32, seed: u64, output: GlobalMut<i32>) = fill::<i32, 4>(thread_idx(), ..);
 }

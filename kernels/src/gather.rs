@@ -74,7 +74,7 @@ macro_rules! row_instances {
     ($operation:ident: $($(#[$doc:meta])* $name:ident = $shape:ident, $unit:ty;)+) => {
         cutlet_device::instantiate! {$(
             $(#[$doc])*
-            #[kernel(threads = 256, min_blocks = 2)]
+            #[kernel(threads = 256, min_blocks = 2, cpu = crate::cpu::BODY)]
             pub unsafe fn $name(
                 from: cutlet_device::Global<$unit>,
                 indices: cutlet_device::Global<i32>,

@@ -8,6 +8,8 @@
 #![no_std]
 
 pub mod attention;
+#[cfg(not(target_arch = "nvptx64"))]
+mod cpu;
 #[cfg(any(not(target_arch = "nvptx64"), not(target_feature = "sm_90")))]
 pub mod fill;
 pub mod gather;

@@ -49,7 +49,7 @@ impl Repack {
 /// # Safety
 /// Sources and destinations must have the extents. The rows of the destinations must start at multiples of 4 bytes, and
 /// have room for an even number of elements.
-#[kernel(threads = 256)]
+#[kernel(threads = 256, cpu = crate::cpu::BODY)]
 pub unsafe fn repack_16(first: Repack, second: Repack) {
     launch_dependents();
     let (block, of_first) = (block_idx().x, first.blocks());

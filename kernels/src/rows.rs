@@ -113,22 +113,22 @@ macro_rules! row_instances {
 
             cutlet_device::instantiate! {
                 /// A warp has a row, whose vectors are aligned.
-                #[kernel(threads = 256)]
+                #[kernel(threads = 256, cpu = crate::cpu::BODY)]
                 pub unsafe fn $warp($($argument: $type,)+ #[shared] $shared: crate::rows::OfWarp<$combined>)
                     = super::$function::<crate::rows::$warp_shape, $T, _>(cutlet_device::thread_idx(), ..);
 
                 /// A block has a row, whose vectors are aligned.
-                #[kernel(threads = 256)]
+                #[kernel(threads = 256, cpu = crate::cpu::BODY)]
                 pub unsafe fn $block($($argument: $type,)+ #[shared] $shared: crate::rows::OfBlock<$combined>)
                     = super::$function::<crate::rows::$block_shape, $T, _>(cutlet_device::thread_idx(), ..);
 
                 /// A warp has a row of any alignment.
-                #[kernel(threads = 256)]
+                #[kernel(threads = 256, cpu = crate::cpu::BODY)]
                 pub unsafe fn $warp_any($($argument: $type,)+ #[shared] $shared: crate::rows::OfWarp<$combined>)
                     = super::$function::<crate::rows::WarpAny, $T, _>(cutlet_device::thread_idx(), ..);
 
                 /// A block has a row of any alignment.
-                #[kernel(threads = 256)]
+                #[kernel(threads = 256, cpu = crate::cpu::BODY)]
                 pub unsafe fn $block_any($($argument: $type,)+ #[shared] $shared: crate::rows::OfBlock<$combined>)
                     = super::$function::<crate::rows::BlockAny, $T, _>(cutlet_device::thread_idx(), ..);
             }

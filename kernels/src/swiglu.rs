@@ -169,13 +169,13 @@ macro_rules! kernels {
         instantiate! {
             $(
                 #[doc = concat!("`silu(gate) · up` of alternating ", $what, ".")]
-                #[kernel(threads = 256)]
+                #[kernel(threads = 256, cpu = crate::cpu::BODY)]
                 pub unsafe fn $swiglu(source: Global<$element>, output: GlobalMut<$element>, extents: Extents)
                     = swiglu::<$shape, $element>(thread_idx(), ..);
             )+
             $(
                 #[doc = concat!("`silu(gate) · up` of two matrices of ", $what, ".")]
-                #[kernel(threads = 256)]
+                #[kernel(threads = 256, cpu = crate::cpu::BODY)]
                 pub unsafe fn $silu_mul(
                     gates: Global<$element>,
                     ups: Global<$element>,

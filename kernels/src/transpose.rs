@@ -20,7 +20,7 @@ type AlongColumns = Tv<L!((64, 4):(1@0, 1@1)), L!(16:4@1)>;
 /// # Safety
 /// `source` must have `rows` rows, `ld_source ≥ columns` elements apart. `destination` must have `columns` rows,
 /// `ld_destination ≥ rows` elements apart.
-#[kernel(threads = 256)]
+#[kernel(threads = 256, cpu = crate::cpu::BODY)]
 pub unsafe fn transpose_f32(
     rows: i32,
     columns: i32,

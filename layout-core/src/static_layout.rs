@@ -15,6 +15,7 @@
 
 use core::marker::PhantomData;
 
+#[cfg(target_arch = "nvptx64")]
 use crate::entry::entry;
 use crate::error::or_panic;
 use crate::layout::LayoutBuilder;
@@ -215,8 +216,11 @@ pub fn each<L: StaticLayout>(mut f: impl FnMut(usize)) {
             "each: the layout has more than 256 elements, too many to unroll: use a smaller one"
         )
     }
-    for v in 0..L::SIZE {
+    // A range would give the compiler three times as much code, in each of thousands of loops.
+    let mut v = 0;
+    while v < L::SIZE {
         f(v);
+        v += 1;
     }
 }
 
@@ -225,14 +229,10 @@ pub fn each<L: StaticLayout>(mut f: impl FnMut(usize)) {
 ///
 /// A plain stride counts in component 0. The last mode continues beyond its extent, as in
 /// [`Layout::at`].
+#[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 pub(crate) fn evaluate<L: StaticLayout>(i: u32, b: usize) -> i32 {
-    const {
-        assert!(
-            L::LAYOUT.num_leaves() <= 16,
-            "a thread layout has more than 16 leaves: coalesce it"
-        )
-    }
+    const { assert_leaves::<L>() }
     let mut rest = i;
     let mut sum = 0;
     macro_rules! leaves {
@@ -247,8 +247,64 @@ pub(crate) fn evaluate<L: StaticLayout>(i: u32, b: usize) -> i32 {
     sum
 }
 
+/// Component `b` of `L(i)`. Code of its own for each layout would be a tenth of what is compiled for the CPU.
+#[cfg(not(target_arch = "nvptx64"))]
+pub(crate) fn evaluate<L: StaticLayout>(i: u32, b: usize) -> i32 {
+    sum_of_leaves(const { &all_leaves::<L>() }, i, b)
+}
+
+/// The extents of a layout's leaves, and what a step along each is.
+#[cfg(not(target_arch = "nvptx64"))]
+struct Leaves {
+    extents: [u32; MOST_LEAVES],
+    strides: [[i32; DIRECTIONS]; MOST_LEAVES],
+    count: usize,
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+const fn all_leaves<L: StaticLayout>() -> Leaves {
+    assert_leaves::<L>();
+    let mut leaves = Leaves {
+        extents: [1; MOST_LEAVES],
+        strides: [[0; DIRECTIONS]; MOST_LEAVES],
+        count: L::LAYOUT.num_leaves(),
+    };
+    let mut n = 0;
+    while n < leaves.count {
+        leaves.extents[n] = leaf_extent::<L>(n);
+        leaves.strides[n] = leaf_strides::<L>(n);
+        n += 1;
+    }
+    leaves
+}
+
+#[cfg(not(target_arch = "nvptx64"))]
+#[inline]
+fn sum_of_leaves(leaves: &Leaves, i: u32, b: usize) -> i32 {
+    let (mut rest, mut sum) = (i, 0);
+    for n in 0..leaves.count {
+        let extent = leaves.extents[n];
+        let is_last = n + 1 == leaves.count;
+        let digit = if is_last { rest } else { rest % extent };
+        sum += digit as i32 * leaves.strides[n][b];
+        rest /= extent;
+    }
+    sum
+}
+
+/// The most leaves of a layout whose index is known only at run time.
+const MOST_LEAVES: usize = 16;
+
+const fn assert_leaves<L: StaticLayout>() {
+    assert!(
+        L::LAYOUT.num_leaves() <= MOST_LEAVES,
+        "a thread layout has more than 16 leaves: coalesce it"
+    );
+}
+
 /// The coordinate of leaf `N`. `rest` counts from this leaf on, and afterwards from the next one
 /// on.
+#[cfg(target_arch = "nvptx64")]
 #[inline(always)]
 fn digit<L: StaticLayout, const N: usize>(rest: &mut u32) -> u32 {
     let extent = const { leaf_extent::<L>(N) };

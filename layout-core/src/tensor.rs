@@ -207,7 +207,7 @@ impl<E: Engine, I: Inner, T: KnownExtent> Tensor<E, I, T> {
 
     /// Whether `C` covers a whole matrix.
     fn is_within<C: ThreadValue>(&self) -> bool {
-        let [rows, columns] = tile_extent::<(C::Thr, C::Val)>();
+        let [rows, columns] = const { tile_extent::<(C::Thr, C::Val)>() };
         match self.inner.run_time_extent() {
             Some(extent) => extent[0] <= rows && extent[1] <= columns,
             None => true,

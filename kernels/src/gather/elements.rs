@@ -204,7 +204,7 @@ macro_rules! instances {
     ($($(#[$doc:meta])* $name:ident = $shape:ident, $element:ty;)+) => {
         instantiate! {$(
             $(#[$doc])*
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, cpu = crate::cpu::BODY)]
             pub unsafe fn $name(
                 table: Global<$element>,
                 indices: Global<i32>,

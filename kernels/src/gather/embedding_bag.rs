@@ -171,7 +171,7 @@ macro_rules! instances {
     ($($(#[$doc:meta])* $name:ident = $owners:ident, $element:ty;)+) => {
         instantiate! {$(
             $(#[$doc])*
-            #[kernel(threads = 256, min_blocks = 4)]
+            #[kernel(threads = 256, min_blocks = 4, cpu = crate::cpu::BODY)]
             pub unsafe fn $name(
                 table: Global<$element>,
                 indices: Global<i32>,

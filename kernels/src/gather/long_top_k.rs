@@ -309,7 +309,7 @@ macro_rules! instances {
     ($($element:ty: $vectors:ident in $shape:ident, $any:ident;)+) => {
         instantiate! {$(
             #[doc = concat!("Rows of `", stringify!($element), "` whose vectors are aligned.")]
-            #[kernel(threads = 1024, min_blocks = 1)]
+            #[kernel(threads = 1024, min_blocks = 1, cpu = crate::cpu::BODY)]
             pub unsafe fn $vectors(
                 logits: Global<$element>,
                 choices: GlobalMut<i32>,
@@ -320,7 +320,7 @@ macro_rules! instances {
             ) = long_top_k::<$shape, $element>(thread_idx(), ..);
 
             #[doc = concat!("Rows of `", stringify!($element), "` of any alignment.")]
-            #[kernel(threads = 1024, min_blocks = 1)]
+            #[kernel(threads = 1024, min_blocks = 1, cpu = crate::cpu::BODY)]
             pub unsafe fn $any(
                 logits: Global<$element>,
                 choices: GlobalMut<i32>,

@@ -354,7 +354,7 @@ macro_rules! instances {
     ($($(#[$doc:meta])* $add:ident $sum:ident $fold:ident = $owners:ident, $element:ty;)+) => {
         instantiate! {$(
             $(#[$doc])*
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, cpu = crate::cpu::BODY)]
             pub unsafe fn $add(
                 source: Global<$element>,
                 keys: Global<u32>,
@@ -364,7 +364,7 @@ macro_rules! instances {
             ) = ordered_add::<$owners, $element>(thread_idx(), ..);
 
             $(#[$doc])*
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, cpu = crate::cpu::BODY)]
             pub unsafe fn $sum(
                 source: Global<$element>,
                 keys: Global<u32>,
@@ -374,7 +374,7 @@ macro_rules! instances {
             ) = ordered_sum::<$owners, $element>(thread_idx(), ..);
 
             $(#[$doc])*
-            #[kernel(threads = 256, min_blocks = 2)]
+            #[kernel(threads = 256, min_blocks = 2, cpu = crate::cpu::BODY)]
             pub unsafe fn $fold(
                 source: Global<$element>,
                 keys: Global<u32>,

@@ -189,7 +189,7 @@ macro_rules! instances {
     ($($element:ty, $square:ident: $long:ident $short:ident $transpose:ident;)+) => {
         instantiate! {$(
             /// Rows of 128 elements and more, whose columns are innermost in both layouts.
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, cpu = crate::cpu::BODY)]
             pub unsafe fn $long(
                 source: Global<$element>,
                 destination: GlobalMut<$element>,
@@ -197,7 +197,7 @@ macro_rules! instances {
             ) = copy::<Long, $element>(thread_idx(), ..);
 
             /// Shorter rows, whose columns are innermost in both layouts.
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, cpu = crate::cpu::BODY)]
             pub unsafe fn $short(
                 source: Global<$element>,
                 destination: GlobalMut<$element>,
@@ -205,7 +205,7 @@ macro_rules! instances {
             ) = copy::<Short, $element>(thread_idx(), ..);
 
             /// Columns are innermost in the source, and rows in the destination.
-            #[kernel(threads = 256, shared = shared::<$square, $element>())]
+            #[kernel(threads = 256, shared = shared::<$square, $element>(), cpu = crate::cpu::BODY)]
             pub unsafe fn $transpose(
                 source: Global<$element>,
                 destination: GlobalMut<$element>,

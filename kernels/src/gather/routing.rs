@@ -178,7 +178,7 @@ fn best_of_lane<V: FragmentLayout>(
 
 instantiate! {
     /// Logits in f32.
-    #[kernel(threads = 256)]
+    #[kernel(threads = 256, cpu = crate::cpu::BODY)]
     pub unsafe fn top_k_f32(
         logits: Global<f32>,
         choices: GlobalMut<i32>,
@@ -187,7 +187,7 @@ instantiate! {
     ) = top_k::<f32>(thread_idx(), ..);
 
     /// Logits in bf16.
-    #[kernel(threads = 256)]
+    #[kernel(threads = 256, cpu = crate::cpu::BODY)]
     pub unsafe fn top_k_bf16(
         logits: Global<half::bf16>,
         choices: GlobalMut<i32>,
@@ -196,7 +196,7 @@ instantiate! {
     ) = top_k::<half::bf16>(thread_idx(), ..);
 
     /// Logits in f16.
-    #[kernel(threads = 256)]
+    #[kernel(threads = 256, cpu = crate::cpu::BODY)]
     pub unsafe fn top_k_f16(
         logits: Global<half::f16>,
         choices: GlobalMut<i32>,
@@ -228,7 +228,7 @@ pub struct PlaceArgs {
 ///
 /// # Safety
 /// All operands must have an element for each choice. `order` has each position once.
-#[kernel(threads = 256)]
+#[kernel(threads = 256, cpu = crate::cpu::BODY)]
 pub unsafe fn place_choices(
     sorted_experts: Global<u32>,
     order: Global<i32>,

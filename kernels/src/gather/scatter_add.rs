@@ -18,7 +18,7 @@ macro_rules! instances {
     ($($(#[$doc:meta])* $name:ident = $set:ident, $unit:ty;)+) => {
         instantiate! {$(
             $(#[$doc])*
-            #[kernel(threads = 256, min_blocks = 2, shared = bytes::<$set, $unit>())]
+            #[kernel(threads = 256, min_blocks = 2, shared = bytes::<$set, $unit>(), cpu = crate::cpu::BODY)]
             pub unsafe fn $name(
                 source: Global<$unit>,
                 indices: Global<i32>,

@@ -80,7 +80,7 @@ pub struct KeyArgs {
 ///
 /// # Safety
 /// Indices, keys and positions must have this extent, and `first_miss` one element.
-#[kernel(threads = 256)]
+#[kernel(threads = 256, cpu = crate::cpu::BODY)]
 pub unsafe fn sort_keys(
     indices: Global<i32>,
     keys: GlobalMut<u32>,
@@ -137,7 +137,7 @@ const COUNTERS: u32 = (DIGITS * size_of::<u32>()) as u32;
 ///
 /// # Safety
 /// There must be as many keys, and a count for each value and block.
-#[kernel(threads = 256, shared = COUNTERS)]
+#[kernel(threads = 256, shared = COUNTERS, cpu = crate::cpu::BODY)]
 pub unsafe fn sort_count(keys: Global<u32>, counts: GlobalMut<u32>, args: SortArgs) {
     let counters = SharedMemory::new().take::<u32>(DIGITS);
     let chunk = (0u32, block_idx().x);
@@ -180,7 +180,7 @@ type ScanThreads = Tv<L!(256:4@1), L!(4:1@1)>;
 ///
 /// # Safety
 /// There must be a count for each value and block of as many keys, and a total for each value.
-#[kernel(threads = 256, shared = WARP_SUMS)]
+#[kernel(threads = 256, shared = WARP_SUMS, cpu = crate::cpu::BODY)]
 pub unsafe fn sort_scan(counts: GlobalMut<u32>, totals: GlobalMut<u32>, args: SortArgs) {
     let sums = SharedMemory::new().take::<u32>(WARPS);
     // SAFETY: the launcher promises the extents.
@@ -320,7 +320,7 @@ impl PlaceMemory {
 /// # Safety
 /// There must be as many keys and values, in other memory before and after, and the scanned counts and totals of the
 /// same keys.
-#[kernel(threads = 256, min_blocks = 2, shared = PlaceMemory::BYTES)]
+#[kernel(threads = 256, min_blocks = 2, shared = PlaceMemory::BYTES, cpu = crate::cpu::BODY)]
 pub unsafe fn sort_place(
     keys: Global<u32>,
     values: Global<i32>,
@@ -484,7 +484,7 @@ fn count_peers(counters: Shared<u32>, digit: i64, exists: bool) -> u32 {
 ///
 /// # Safety
 /// There must be as many sorted keys, `rows + 1` offsets, and `rows` counts.
-#[kernel(threads = 256)]
+#[kernel(threads = 256, cpu = crate::cpu::BODY)]
 pub unsafe fn sort_offsets(
     sorted_keys: Global<u32>,
     offsets: GlobalMut<i32>,

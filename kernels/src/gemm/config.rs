@@ -1,30 +1,11 @@
 //! The types that a kernel's configuration is made of. Each says one thing, and its name is how it is written:
 //! `Tile<128, 256>`, `Stages<4>`, `Cluster<2, 1>`, `Cooperative<2>`, `EpilogueTile<64>`.
 
-use cutlet_device::CpuBody;
 pub use cutlet_device::collective::{Cluster, ClusterShape, DynamicCluster, StageCount, Stages};
 use cutlet_device::sm90::{Accumulator, WgmmaInstruction};
 use cutlet_layout_core::Fragment;
 
 use super::epilogue::FromSums;
-
-/// The body for the CPU of a kernel that has one, and of one whose multiply-adds want the processor's vector
-/// instructions. The unit tests of this package run no kernel, so that none is compiled for them. A build without the
-/// CPU backend or without a family uses none or one of them.
-#[cfg(not(target_arch = "nvptx64"))]
-#[allow(dead_code)]
-pub(super) const BODY: CpuBody = if cfg!(test) {
-    CpuBody::None
-} else {
-    CpuBody::Plain
-};
-#[cfg(not(target_arch = "nvptx64"))]
-#[allow(dead_code)]
-pub(super) const VECTOR_BODY: CpuBody = if cfg!(test) {
-    CpuBody::None
-} else {
-    CpuBody::Vector
-};
 
 /// A block's tile: `M × N` of C, and k-tiles of `K`.
 #[derive(Clone, Copy, Debug)]

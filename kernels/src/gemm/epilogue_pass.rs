@@ -94,7 +94,7 @@ unsafe fn pass<T, S, Epi>(
 
 instantiate! {
     /// To a C of bf16.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn epilogue_pass_bf16(
         accumulators: Global<f32>,
         c: GlobalMut<half::bf16>,
@@ -103,7 +103,7 @@ instantiate! {
     ) = pass::<half::bf16, _, _>(thread_idx(), ..);
 
     /// To a C of f16.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn epilogue_pass_f16(
         accumulators: Global<f32>,
         c: GlobalMut<half::f16>,
@@ -112,7 +112,7 @@ instantiate! {
     ) = pass::<half::f16, _, _>(thread_idx(), ..);
 
     /// To a C of f32.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn epilogue_pass_f32(
         accumulators: Global<f32>,
         c: GlobalMut<f32>,
@@ -121,7 +121,7 @@ instantiate! {
     ) = pass::<f32, _, _>(thread_idx(), ..);
 
     /// Of sums in i32 and scales, to a C of bf16.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn scaled_pass_bf16(
         sums: Global<i32>,
         c: GlobalMut<half::bf16>,
@@ -130,7 +130,7 @@ instantiate! {
     ) = pass::<half::bf16, _, _>(thread_idx(), ..);
 
     /// Of sums in i32 and scales, to a C of f16.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn scaled_pass_f16(
         sums: Global<i32>,
         c: GlobalMut<half::f16>,
@@ -139,7 +139,7 @@ instantiate! {
     ) = pass::<half::f16, _, _>(thread_idx(), ..);
 
     /// Of sums in i32 and scales, to a C of f32.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn scaled_pass_f32(
         sums: Global<i32>,
         c: GlobalMut<f32>,
@@ -148,7 +148,7 @@ instantiate! {
     ) = pass::<f32, _, _>(thread_idx(), ..);
 
     /// Of sums in f32 and scales, to a C of bf16.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn scaled_pass_of_f32_bf16(
         sums: Global<f32>,
         c: GlobalMut<half::bf16>,
@@ -157,7 +157,7 @@ instantiate! {
     ) = pass::<half::bf16, _, _>(thread_idx(), ..);
 
     /// Of sums in f32 and scales, to a C of f16.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn scaled_pass_of_f32_f16(
         sums: Global<f32>,
         c: GlobalMut<half::f16>,
@@ -166,7 +166,7 @@ instantiate! {
     ) = pass::<half::f16, _, _>(thread_idx(), ..);
 
     /// Of sums in f32 and scales, to a C of f32.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn scaled_pass_of_f32_f32(
         sums: Global<f32>,
         c: GlobalMut<f32>,

@@ -427,7 +427,7 @@ macro_rules! kernels {
     ($function:ident; $($name:ident = $shape:ty, $element:ty, $blocks:literal blocks, $what:literal;)+) => {
         instantiate! {$(
             #[doc = concat!($what, ".")]
-            #[kernel(threads = THREADS, min_blocks = $blocks)]
+            #[kernel(threads = THREADS, min_blocks = $blocks, cpu = crate::cpu::VECTOR_BODY)]
             pub unsafe fn $name(
                 matrix: Global<$element>,
                 vectors: Global<$element>,

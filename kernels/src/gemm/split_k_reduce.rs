@@ -206,7 +206,7 @@ unsafe fn reduce<T: ElementC<Acc: Batched>, Epi: Epilogue<Acc = T::Acc>>(
 
 instantiate! {
     /// To a C of bf16.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn split_k_reduce_bf16(
         partials: Global<f32>,
         c: GlobalMut<half::bf16>,
@@ -216,7 +216,7 @@ instantiate! {
     ) = reduce::<half::bf16, Scale>;
 
     /// To a C of f16.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn split_k_reduce_f16(
         partials: Global<f32>,
         c: GlobalMut<half::f16>,
@@ -226,7 +226,7 @@ instantiate! {
     ) = reduce::<half::f16, Scale>;
 
     /// To a C of bf16, with everything that can be fused.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn split_k_reduce_bf16_fused(
         partials: Global<f32>,
         c: GlobalMut<half::bf16>,
@@ -236,7 +236,7 @@ instantiate! {
     ) = reduce::<half::bf16, FusedWithErf<half::bf16>>;
 
     /// To a C of f16, with everything that can be fused.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn split_k_reduce_f16_fused(
         partials: Global<f32>,
         c: GlobalMut<half::f16>,
@@ -246,7 +246,7 @@ instantiate! {
     ) = reduce::<half::f16, FusedWithErf<half::f16>>;
 
     /// To a C of f32, with everything that can be fused.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn split_k_reduce_f32_fused(
         partials: Global<f32>,
         c: GlobalMut<f32>,
@@ -256,7 +256,7 @@ instantiate! {
     ) = reduce::<f32, FusedWithErf<f32>>;
 
     /// Of f64, with everything that can be fused.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn split_k_reduce_f64_fused(
         partials: Global<f64>,
         c: GlobalMut<f64>,
@@ -266,7 +266,7 @@ instantiate! {
     ) = reduce::<f64, FusedWithErf<f64>>;
 
     /// Of i32, with everything that can be fused.
-    #[kernel(threads = THREADS)]
+    #[kernel(threads = THREADS, cpu = crate::cpu::BODY)]
     pub unsafe fn split_k_reduce_i32_fused(
         partials: Global<i32>,
         c: GlobalMut<i32>,

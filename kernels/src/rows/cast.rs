@@ -12,12 +12,12 @@ macro_rules! instances {
     ($($name:ident $any:ident: $from:ty, $to:ty, $shape:ident;)+) => {
         instantiate! {$(
             #[doc = concat!("`", stringify!($from), "` to `", stringify!($to), "`, of rows whose vectors are aligned.")]
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, cpu = crate::cpu::BODY)]
             pub unsafe fn $name(a: Global<$from>, output: GlobalMut<$to>, function: Identity, args: MapArgs)
                 = map1::<$shape, Identity, _, _>(thread_idx(), ..);
 
             #[doc = concat!("`", stringify!($from), "` to `", stringify!($to), "`, of rows of any alignment.")]
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, cpu = crate::cpu::BODY)]
             pub unsafe fn $any(a: Global<$from>, output: GlobalMut<$to>, function: Identity, args: MapArgs)
                 = map1::<WarpAny, Identity, _, _>(thread_idx(), ..);
         )+}

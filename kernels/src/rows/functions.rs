@@ -228,23 +228,23 @@ macro_rules! instances {
 
             cutlet_device::instantiate! {
                 /// A function of each element of rows whose vectors are aligned.
-                #[kernel(threads = 256)]
+                #[kernel(threads = 256, cpu = crate::cpu::BODY)]
                 pub unsafe fn $unary(a: Global<$element>, output: GlobalMut<$element>, function: AnyUnary, args: MapArgs)
                     = map1::<$shape, AnyUnary, _, _>(cutlet_device::thread_idx(), ..);
 
                 /// A function of each element of rows of any alignment.
-                #[kernel(threads = 256)]
+                #[kernel(threads = 256, cpu = crate::cpu::BODY)]
                 pub unsafe fn $unary_any(a: Global<$element>, output: GlobalMut<$element>, function: AnyUnary, args: MapArgs)
                     = map1::<WarpAny, AnyUnary, _, _>(cutlet_device::thread_idx(), ..);
 
                 /// A function of the elements of two tensors whose vectors are aligned.
-                #[kernel(threads = 256)]
+                #[kernel(threads = 256, cpu = crate::cpu::BODY)]
                 pub unsafe fn $binary(a: Global<$element>, b: Global<$element>, output: GlobalMut<$element>,
                     function: AnyBinary, args: MapArgs)
                     = map2::<$shape, AnyBinary, _, _, _>(cutlet_device::thread_idx(), ..);
 
                 /// A function of the elements of two tensors of any alignment.
-                #[kernel(threads = 256)]
+                #[kernel(threads = 256, cpu = crate::cpu::BODY)]
                 pub unsafe fn $binary_any(a: Global<$element>, b: Global<$element>, output: GlobalMut<$element>,
                     function: AnyBinary, args: MapArgs)
                     = map2::<WarpAny, AnyBinary, _, _, _>(cutlet_device::thread_idx(), ..);

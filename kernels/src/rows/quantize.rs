@@ -257,22 +257,22 @@ macro_rules! block_instances {
     ($($element:ty: $vectors:ident in $shape:ident, $any:ident, $swiglu:ident, $swiglu_any:ident;)+) => {
         instantiate! {$(
             #[doc = concat!("Blocks of `", stringify!($element), "`, in vectors.")]
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, cpu = crate::cpu::BODY)]
             pub unsafe fn $vectors(x: Global<$element>, y: GlobalMut<F8E4M3>, scales: GlobalMut<f32>, args: QuantizeArgs)
                 = blocks::<$shape, $element>(thread_idx(), ..);
 
             #[doc = concat!("Blocks of `", stringify!($element), "` of any alignment.")]
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, cpu = crate::cpu::BODY)]
             pub unsafe fn $any(x: Global<$element>, y: GlobalMut<F8E4M3>, scales: GlobalMut<f32>, args: QuantizeArgs)
                 = blocks::<ScaledAny, $element>(thread_idx(), ..);
 
             #[doc = concat!("Blocks of SwiGLU of `", stringify!($element), "`, in vectors.")]
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, cpu = crate::cpu::BODY)]
             pub unsafe fn $swiglu(x: Global<$element>, y: GlobalMut<F8E4M3>, scales: GlobalMut<f32>, args: QuantizeArgs)
                 = swiglu_blocks::<$shape, $element>(thread_idx(), ..);
 
             #[doc = concat!("Blocks of SwiGLU of `", stringify!($element), "` of any alignment.")]
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, cpu = crate::cpu::BODY)]
             pub unsafe fn $swiglu_any(x: Global<$element>, y: GlobalMut<F8E4M3>, scales: GlobalMut<f32>, args: QuantizeArgs)
                 = swiglu_blocks::<ScaledAny, $element>(thread_idx(), ..);
         )+}

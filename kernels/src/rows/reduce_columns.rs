@@ -295,7 +295,7 @@ macro_rules! instances {
     ($($name:ident: $from:ty => $to:ty, $shape:ident;)+) => {
         instantiate! {$(
             #[doc = concat!("Columns of `", stringify!($from), "`, to `", stringify!($to), "` or partials.")]
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, cpu = crate::cpu::BODY)]
             pub unsafe fn $name(
                 x: Global<$from>,
                 values: GlobalMut<$to>,

@@ -322,7 +322,7 @@ macro_rules! instances {
     (@each $element:ty: $($name:ident = $pairs:ident $shape:ident, $doc:literal;)+) => {
         instantiate! {$(
             #[doc = $doc]
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, cpu = crate::cpu::BODY)]
             pub unsafe fn $name(
                 x: Global<$element>,
                 positions: Global<i32>,

@@ -98,7 +98,7 @@ macro_rules! instances {
     ($($element:ident { $($name:ident = $pairs:ident $shape:ident, $doc:literal;)+ })+) => {
         instantiate! {$($(
             #[doc = $doc]
-            #[kernel(threads = 256)]
+            #[kernel(threads = 256, cpu = crate::cpu::BODY)]
             pub unsafe fn $name(
                 heads: GlobalMut<$element>,
                 positions: Global<i32>,

@@ -528,7 +528,7 @@ macro_rules! instances {
     ($($element:ty: $vectors:ident in $shape:ident, $any:ident;)+) => {
         instantiate! {$(
             #[doc = concat!("Rows of `", stringify!($element), "` whose vectors are aligned.")]
-            #[kernel(threads = 1024)]
+            #[kernel(threads = 1024, cpu = crate::cpu::BODY)]
             pub unsafe fn $vectors(
                 logits: Global<$element>,
                 counters: Global<u64>,
@@ -539,7 +539,7 @@ macro_rules! instances {
             ) = sample::<$shape, $element>(thread_idx(), ..);
 
             #[doc = concat!("Rows of `", stringify!($element), "` of any alignment.")]
-            #[kernel(threads = 1024)]
+            #[kernel(threads = 1024, cpu = crate::cpu::BODY)]
             pub unsafe fn $any(
                 logits: Global<$element>,
                 counters: Global<u64>,

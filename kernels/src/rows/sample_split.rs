@@ -99,7 +99,7 @@ macro_rules! instances {
     ($($name:ident of $element:ty, $shape:ident;)+) => {
         instantiate! {$(
             #[doc = concat!("Splits of rows of `", stringify!($element), "`, whose vectors are aligned.")]
-            #[kernel(threads = 1024)]
+            #[kernel(threads = 1024, cpu = crate::cpu::BODY)]
             pub unsafe fn $name(
                 logits: Global<$element>,
                 args: SplitArgs,

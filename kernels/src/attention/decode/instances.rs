@@ -38,7 +38,7 @@ macro_rules! instances {
                 instantiate! {
                     #[doc = concat!("Attends with heads of up to ", $features, " features.")]
                     #[cfg(any(not(target_arch = "nvptx64"), all(feature = "attention", not(target_feature = "sm_90"))))]
-                    #[kernel(threads = threads::<Stages<$warps>>(), min_blocks = 2)]
+                    #[kernel(threads = threads::<Stages<$warps>>(), min_blocks = 2, cpu = crate::cpu::VECTOR_BODY)]
                     pub unsafe fn $attend(
                         queries: Global<$type>,
                         keys: Global<$type>,
@@ -52,7 +52,7 @@ macro_rules! instances {
                 instantiate! {
                     #[doc = concat!("Combines splits of heads of up to ", $features, " features.")]
                     #[cfg(any(not(target_arch = "nvptx64"), all(feature = "attention", not(target_feature = "sm_90"))))]
-                    #[kernel(threads = combine::THREADS)]
+                    #[kernel(threads = combine::THREADS, cpu = crate::cpu::VECTOR_BODY)]
                     pub unsafe fn $combine(
                         output: GlobalMut<$type>,
                         args: DecodeArgs,

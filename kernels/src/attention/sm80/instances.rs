@@ -51,7 +51,7 @@ macro_rules! instances {
 
                     instantiate! {
                         /// The kernel.
-                        #[kernel(threads = THREADS, min_blocks = 2, also = $also)]
+                        #[kernel(threads = THREADS, min_blocks = 2, also = $also, cpu = crate::cpu::BODY)]
                         pub unsafe fn $name(
                             queries: Global<$type>,
                             keys: Global<$type>,

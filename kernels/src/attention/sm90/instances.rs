@@ -54,7 +54,7 @@ macro_rules! instances {
 
                     instantiate! {
                         /// The kernel.
-                        #[kernel(threads = Kernel::THREADS, min_blocks = 1, arch = "sm_90a")]
+                        #[kernel(threads = Kernel::THREADS, min_blocks = 1, arch = "sm_90a", cpu = crate::cpu::BODY)]
                         pub unsafe fn $name(
                             #[grid_constant] queries: &TensorMap,
                             #[grid_constant] keys: &TensorMap,

@@ -36,7 +36,7 @@ macro_rules! instances {
             instantiate! {
                 /// `C = epilogue(A·B)`.
                 #[kernel(threads = <C as Config>::THREADS, min_blocks = $min_blocks,
-                    cpu = crate::gemm::config::VECTOR_BODY)]
+                    cpu = crate::cpu::VECTOR_BODY)]
                 pub unsafe fn $name(
                     a: Global<f32>,
                     b: Global<f32>,

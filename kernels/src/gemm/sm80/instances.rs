@@ -22,7 +22,7 @@ use half::{bf16, f16};
 use super::arithmetic::{Double, Tf32, Tf32x3};
 use super::{Sm80, Unaligned as Un, Words as Wo};
 #[cfg(not(target_arch = "nvptx64"))]
-use crate::gemm::config::BODY;
+use crate::cpu::BODY;
 use crate::gemm::config::{Stages, Tile, TileShape};
 use crate::gemm::epilogue::Fused;
 #[cfg(not(target_arch = "nvptx64"))]

@@ -40,7 +40,7 @@ macro_rules! instances {
 
                 instantiate! {
                     /// `C = epilogue(A·B)`, with rows of tables.
-                    #[kernel(threads = <C as Config>::THREADS, min_blocks = $min_blocks, cpu = crate::gemm::config::BODY)]
+                    #[kernel(threads = <C as Config>::THREADS, min_blocks = $min_blocks, cpu = crate::cpu::BODY)]
                     pub unsafe fn $name(
                         a: Global<$element>,
                         b: Global<$element>,

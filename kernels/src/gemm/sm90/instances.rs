@@ -39,13 +39,13 @@ use crate::gemm::epilogue::{AtLeast, Gelu, GeluForBf16, Linear, Scale, Silu, The
 /// others have no code that these lack, and each would take a second to compile.
 macro_rules! cpu_body {
     (bf16 cpu) => {
-        crate::gemm::config::BODY
+        crate::cpu::BODY
     };
     (e4m3 cpu) => {
-        crate::gemm::config::BODY
+        crate::cpu::BODY
     };
     ($format:ident cpu_both) => {
-        crate::gemm::config::BODY
+        crate::cpu::BODY
     };
     ($format:ident $($cpu:ident)?) => {
         cutlet_device::CpuBody::None

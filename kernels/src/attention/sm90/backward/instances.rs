@@ -59,7 +59,7 @@ macro_rules! instances {
 
                     instantiate! {
                         /// The statistics.
-                        #[kernel(threads = statistics::THREADS, arch = "sm_90a")]
+                        #[kernel(threads = statistics::THREADS, arch = "sm_90a", cpu = crate::cpu::BODY)]
                         pub unsafe fn $statistics(
                             output: Global<$type>,
                             gradient: Global<$type>,
@@ -69,7 +69,7 @@ macro_rules! instances {
 
                     instantiate! {
                         /// dK, dV and the sums of dQ.
-                        #[kernel(threads = Kernel::THREADS, min_blocks = 1, arch = "sm_90a")]
+                        #[kernel(threads = Kernel::THREADS, min_blocks = 1, arch = "sm_90a", cpu = crate::cpu::BODY)]
                         pub unsafe fn $name(
                             #[grid_constant] queries: &TensorMap,
                             #[grid_constant] keys: &TensorMap,
@@ -85,7 +85,7 @@ macro_rules! instances {
 
                     instantiate! {
                         /// dQ.
-                        #[kernel(threads = queries::THREADS, arch = "sm_90a")]
+                        #[kernel(threads = queries::THREADS, arch = "sm_90a", cpu = crate::cpu::BODY)]
                         pub unsafe fn $queries(
                             to: GlobalMut<$type>,
                             args: QueriesArgs,
