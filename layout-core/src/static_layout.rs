@@ -216,7 +216,7 @@ pub fn each<L: StaticLayout>(mut f: impl FnMut(usize)) {
             "each: the layout has more than 256 elements, too many to unroll: use a smaller one"
         )
     }
-    // A range would give the compiler three times as much code, in each of thousands of loops.
+    // A range would be a quarter more code for the compiler, in each of thousands of loops.
     let mut v = 0;
     while v < L::SIZE {
         f(v);
