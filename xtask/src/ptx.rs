@@ -45,7 +45,7 @@ pub fn run_for_all() -> Outcome {
 /// Writes the kernels' numbers of barriers into the file that [`run`] compares them with.
 pub fn record() -> Outcome {
     let built = KERNELS.build(Formats::Derived)?;
-    let found = barriers(&built, &texts(built.modules())?);
+    let found = barriers(&built)?;
     Record::read()?.updated(&compiler()?, &found)?.write()
 }
 
@@ -64,12 +64,12 @@ fn texts(modules: &[BuiltModule]) -> Outcome<Vec<String>> {
     modules.iter().map(read).collect()
 }
 
-fn barriers(built: &Built, texts: &[String]) -> Barriers {
+fn barriers(built: &Built) -> Outcome<Barriers> {
     let mut barriers = Barriers::default();
-    for (module, text) in built.modules().iter().zip(texts) {
-        barriers.add(&module.target, text);
+    for (module, text) in built.modules().iter().zip(texts(built.modules())?) {
+        barriers.add(&module.target, &text);
     }
-    barriers
+    Ok(barriers)
 }
 
 /// The modules that are assembled: all that are compiled.
@@ -92,7 +92,7 @@ fn check(formats: Formats, portable: &[&str]) -> Outcome {
     );
     instructions::assemble(&ptxas)?;
     let built = KERNELS.build(formats)?;
-    let found = barriers(&built, &texts(built.modules())?);
+    let found = barriers(&built)?;
     let modules = assembled(&built, formats);
     let texts = texts(&modules)?;
     println!(
