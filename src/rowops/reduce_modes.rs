@@ -1,7 +1,7 @@
 //! Sums, means and extremes along any modes of a tensor.
 
 use cutlet_device::{DeviceData, Global, GlobalMut, Kernel};
-use cutlet_host::{Device, Scratch, Stream, View};
+use cutlet_host::{Device, LaunchConfig, Scratch, Stream, View};
 use cutlet_kernels::PTX;
 use cutlet_kernels::rows::reduce::Reduction;
 use cutlet_kernels::rows::reduce_columns::{ReduceColumnsArgs, STEP, STRIP};
@@ -541,6 +541,7 @@ impl<'s> Job<'s> {
         let kernel = self.stream.device().load(&PTX, kernel)?;
         let all = (x, to.y, to.partials, args);
         // SAFETY: as promised by the caller.
-        Ok(unsafe { self.stream.launch(&kernel, args.raster.size(), all) }?)
+        let config = LaunchConfig::dependent(args.raster.size());
+        Ok(unsafe { self.stream.launch(&kernel, config, all) }?)
     }
 }

@@ -4,15 +4,18 @@
 //! in shared memory. The results of several splits are partials in f32: a matrix with a row for each split, whose
 //! columns are reduced once more. So a result does not depend on the order in which blocks run.
 
+use core::array;
+use core::hint::select_unpredictable;
 use core::marker::PhantomData;
 
 use cutlet_device::{
     DeviceData, Float, Global, GlobalMut, SharedArray, SharedStorage, ThreadIdx, Threads,
-    block_idx, instantiate, max_nan, sync_threads, thread_idx,
+    block_idx, grid_dependency_wait, instantiate, launch_dependents, max_nan, sync_threads,
+    thread_idx,
 };
 use cutlet_layout_core::{
-    AccessWidth, AnyStrides, Bound, Divide, Divisor, Fragment, L, Raster, RowMajor, StaticLayout,
-    Tensor, ThreadValue, Tv, Width, covers_exactly, each, tile_extent,
+    AccessWidth, AnyStrides, Bound, Divide, Divisor, Fragment, L, Raster, RowMajor, Tensor,
+    ThreadValue, Tv, Width, covers_exactly, tile_extent,
 };
 use half::{bf16, f16};
 
@@ -23,10 +26,10 @@ use super::{RowStrides, Rows, Space, THREADS};
 pub const STRIP: usize = 256;
 /// Rows that a block reads at a time: one a warp.
 const WARPS: usize = 8;
-/// Tiles of so many rows that a thread reads before it combines them.
-type Unrolled = L!(4:1);
+/// Rows that a thread reads before it combines them.
+const UNROLLED: usize = 4;
 /// Rows of a step of a split.
-pub const STEP: usize = WARPS * Unrolled::LAYOUT.size() as usize;
+pub const STEP: usize = WARPS * UNROLLED;
 
 /// Extents and strides of a reduction of columns.
 #[derive(Clone, Copy, Debug, DeviceData)]
@@ -191,20 +194,22 @@ impl<T: Float + Default> Part<T> {
     unsafe fn reduced<S: StripShape, C: Combine>(&self, by: C, storage: &OfStrip) -> f32 {
         let mut found = Values::<S>::filled(C::NEUTRAL);
         for step in self.steps[0]..self.steps[1] {
-            each::<Unrolled>(|nth| {
-                let tile = step * const { Unrolled::LAYOUT.size() as u32 } + nth as u32;
-                let row = self
-                    .x
+            let rows = array::from_fn::<_, UNROLLED, _>(|nth| {
+                let tile = step * UNROLLED as u32 + nth as u32;
+                self.x
                     .local_tile::<RowTile>((tile, self.strip))
-                    .partition::<S::Threads>(self.thread);
-                let elements = row.load(T::default());
+                    .partition::<S::Threads>(self.thread)
+            });
+            // All loads are on their way before one is waited for.
+            let elements = rows.map(|row| row.load(T::default()));
+            for (row, elements) in rows.iter().zip(&elements) {
                 // All elements of an access exist, or none does.
                 let exists = |v| row.bound().holds(v - v % Access::<S>::VALUES);
-                found = found.map(|v, before| match exists(v) {
-                    true => by.combine(before, by.of(elements.get(v).to_f32())),
-                    false => before,
+                found = found.map(|v, before| {
+                    let combined = by.combine(before, by.of(elements.get(v).to_f32()));
+                    select_unpredictable(exists(v), combined, before)
                 });
-            });
+            }
         }
         // SAFETY: as promised by the caller. There is a row for each warp.
         unsafe {
@@ -241,6 +246,8 @@ unsafe fn reduce_columns<S: StripShape, T: Float + Default, O: Float>(
     const MIN: u32 = Reduction::Min as u32;
     const AMAX: u32 = Reduction::Amax as u32;
 
+    grid_dependency_wait();
+    launch_dependents();
     let (row_of_blocks, strip) = args.raster.tile(block_idx().x);
     let (matrix, split) = args.splits.div_rem(row_of_blocks);
     let first = split * args.steps;
