@@ -5,8 +5,8 @@ use cutlet_device::{
     warp_idx_sync,
 };
 use cutlet_layout_core::{
-    CopyPartition, Divide, Fragment, L, M, RowMajor, StaticLayout, Tensor, ThreadValue, TiledCopy,
-    Width, each, tile_origin,
+    CopyPartition, Divide, Fixed, Fragment, L, M, RowMajor, StaticLayout, Tensor, ThreadValue,
+    TiledCopy, Width, each, tile_origin,
 };
 
 use super::args::{DecodeArgs, ROWS, Work};
@@ -16,9 +16,11 @@ use super::partial::RowSum;
 pub const THREADS: u32 = 128;
 /// Rows of a block.
 pub const ROWS_OF_BLOCK: u32 = 4;
-/// Partial outputs that a warp loads at a time.
-type Batch = M<4, 1>;
-/// 64 features of a row, and a lane's elements of them.
+/// Blocks of 64 features of partial outputs that a warp loads at a time.
+type Batch = M<16, 1>;
+/// 64 features of a row, one after the other.
+type InRow = L!((1, 64):(64, 1));
+/// The same as a tile, and a lane's elements of it.
 type Tile = L!((1, 64):(1@0, 1@1));
 type Elements = TiledCopy<Width<2>, L!((1, 32):(0, 1)), L!((1, 2):(0, 1))>;
 type OfLane = <CopyPartition<Elements, Tile> as ThreadValue>::Val;
@@ -63,20 +65,29 @@ pub(super) unsafe fn combine_row<T: Float + DeviceData, const D: usize, const BL
         sequence,
     };
     let lane = Elements::thread_slice(lane_idx());
-    // SAFETY: the launcher promises rows for each block.
-    let partials = unsafe {
-        Tensor::new(
-            args.partials.as_global(),
-            RowMajor::new([i32::MAX, D as i32], D as i64),
-        )
+    // A tile whose bounds the compiler knows: a check would keep the loads of a batch apart.
+    let partials = |row: u32, block: usize| {
+        let start = i64::from(row) * D as i64 + (64 * block) as i64;
+        // SAFETY: the launcher promises rows for each block.
+        unsafe {
+            Tensor::new(
+                args.partials.as_global().offset(start),
+                Fixed::<InRow>::new(),
+            )
+        }
     };
     let splits = args.work.splits.divisor();
     let mut sum = RowSum::<OfLane, BLOCKS>::new();
+    let rows_at_once = const { Batch::SIZE / BLOCKS };
     let mut next = 0;
     while next < splits {
         let row_of =
             |nth: u32| args.work.block_of(work((next + nth).min(splits - 1))) * ROWS + row % ROWS;
         let batch = Fragment::<_, Batch>::from_fn(|nth| {
+            // The compiler knows which there are.
+            if nth >= rows_at_once {
+                return (f32::NEG_INFINITY, [Fragment::filled(0.0); BLOCKS]);
+            }
             let row = row_of(nth as u32);
             // SAFETY: as above.
             let logarithm = unsafe { args.logarithms.load(i64::from(row)) };
@@ -85,16 +96,17 @@ pub(super) unsafe fn combine_row<T: Float + DeviceData, const D: usize, const BL
                 false => f32::NEG_INFINITY,
             };
             let values = core::array::from_fn::<_, BLOCKS, _>(|block| {
-                lane.partition(partials.local_tile::<Tile>((row, block as u32)))
-                    .load(0.0)
+                lane.partition(partials(row, block)).load(0.0)
             });
             (logarithm, values)
         });
         each::<Batch>(|nth| {
-            let (logarithm, values) = batch.get(nth);
-            sum.add(logarithm, |block| values[block]);
+            if nth < rows_at_once {
+                let (logarithm, values) = batch.get(nth);
+                sum.add(logarithm, |block| values[block]);
+            }
         });
-        next += Batch::SIZE as u32;
+        next += rows_at_once as u32;
     }
     let (query, head) = args.work.query_and_head(head_of_keys, row);
     let [of_sequence, of_query, of_head] = args.output;

@@ -28,17 +28,18 @@ pub struct Instance<T: 'static> {
     pub warps: u32,
 }
 
+/// Features, blocks of 64 of them, warps of a block, and how many blocks must fit on a multiprocessor.
 macro_rules! instances {
     ($(
         $(#[$doc:meta])*
-        $list:ident: $type:ty = [$($attend:ident, $combine:ident: $features:literal, $blocks:literal, $warps:literal;)+];
+        $list:ident: $type:ty = [$($attend:ident, $combine:ident: $features:literal, $blocks:literal, $warps:literal, $min_blocks:literal;)+];
     )+) => {
         $(
             $(
                 instantiate! {
                     #[doc = concat!("Attends with heads of up to ", $features, " features.")]
                     #[cfg(any(not(target_arch = "nvptx64"), all(feature = "attention", not(target_feature = "sm_90"))))]
-                    #[kernel(threads = threads::<Stages<$warps>>(), min_blocks = 2, cpu = crate::cpu::VECTOR_BODY)]
+                    #[kernel(threads = threads::<Stages<$warps>>(), min_blocks = $min_blocks, cpu = crate::cpu::VECTOR_BODY)]
                     pub unsafe fn $attend(
                         queries: Global<$type>,
                         keys: Global<$type>,
@@ -76,14 +77,14 @@ macro_rules! instances {
 instances! {
     /// Kernels for bf16, by the most features of a head.
     BF16: bf16 = [
-        decode_bf16_64, decode_combine_bf16_64: 64, 1, 4;
-        decode_bf16_128, decode_combine_bf16_128: 128, 2, 4;
-        decode_bf16_256, decode_combine_bf16_256: 256, 4, 2;
+        decode_bf16_64, decode_combine_bf16_64: 64, 1, 4, 4;
+        decode_bf16_128, decode_combine_bf16_128: 128, 2, 4, 2;
+        decode_bf16_256, decode_combine_bf16_256: 256, 4, 2, 2;
     ];
     /// Kernels for f16.
     F16: f16 = [
-        decode_f16_64, decode_combine_f16_64: 64, 1, 4;
-        decode_f16_128, decode_combine_f16_128: 128, 2, 4;
-        decode_f16_256, decode_combine_f16_256: 256, 4, 2;
+        decode_f16_64, decode_combine_f16_64: 64, 1, 4, 4;
+        decode_f16_128, decode_combine_f16_128: 128, 2, 4, 2;
+        decode_f16_256, decode_combine_f16_256: 256, 4, 2, 2;
     ];
 }
