@@ -5,6 +5,7 @@ use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use cudarc::driver::CudaContext;
 use cutlet_host::dlpack::dlpark::ffi::{
     DLDataType, DLDataTypeCode, DLDevice, DLDeviceType, DLManagedTensor, DLManagedTensorVersioned,
     DLPackVersion, DLTensor,
@@ -12,7 +13,7 @@ use cutlet_host::dlpack::dlpark::ffi::{
 use cutlet_host::dlpack::dlpark::metadata::Dynamic;
 use cutlet_host::dlpack::dlpark::{DlpackFlags, Managed, ManagedTensorBase, legacy, versioned};
 use cutlet_host::dlpack::{Element, Imported, ImportedMut};
-use cutlet_host::{Backend, Device, Error, Result, View};
+use cutlet_host::{Backend, Device, Error, Result, Stream, View};
 use half::{bf16, f16};
 
 /// The CPU, and the GPU where there is one.
@@ -131,17 +132,21 @@ fn a_buffer_becomes_a_tensor_and_comes_back() -> Result<()> {
 fn a_tensor_is_used_in_the_stream_that_its_consumer_names() -> Result<()> {
     for device in devices() {
         let (producer, consumer) = (device.stream()?, device.stream()?);
-        assert_eq!(
-            consumer.dlpack_stream().is_some(),
-            device.backend() == Backend::Gpu
-        );
-        for named in [consumer.dlpack_stream(), Some(2)] {
+        let is_gpu = device.backend() == Backend::Gpu;
+        assert_eq!(consumer.dlpack_stream().is_some(), is_gpu);
+        let mut consumers = vec![(consumer.dlpack_stream(), consumer)];
+        if is_gpu {
+            let context = CudaContext::new(0).unwrap();
+            // SAFETY: this thread alone uses its stream.
+            consumers.push((Some(2), unsafe { Stream::of_this_thread(&context)? }));
+        }
+        for (named, consumer) in &consumers {
             let buffer = producer.filled::<u8>(1 << 24, 7)?;
             // SAFETY: the consumer's stream is alive, and no thread captures it.
             let tensor: versioned::Dlpack =
-                unsafe { producer.export_dlpack_to(named, buffer, &[1 << 24], None)? };
+                unsafe { producer.export_dlpack_to(*named, buffer, &[1 << 24], None)? };
             // SAFETY: the tensor is a buffer of the device, whose producer was given the stream.
-            let tensor = unsafe { Imported::new(&consumer, tensor)? };
+            let tensor = unsafe { Imported::new(consumer, tensor)? };
             let last = tensor.view::<u8>()?.slice((1 << 24) - 1..)?;
             assert_eq!(consumer.download(last)?, [7]);
         }
