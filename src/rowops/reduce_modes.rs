@@ -540,8 +540,8 @@ impl<'s> Job<'s> {
         };
         let kernel = self.stream.device().load(&PTX, kernel)?;
         let all = (x, to.y, to.partials, args);
-        // SAFETY: as promised by the caller.
         let config = LaunchConfig::dependent(args.raster.size());
+        // SAFETY: as promised by the caller.
         Ok(unsafe { self.stream.launch(&kernel, config, all) }?)
     }
 }

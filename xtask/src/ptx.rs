@@ -290,6 +290,7 @@ const SPILLING: &[(&str, u32)] = &[
     ("attention_f16_256_modified", 112),
     ("attention_mma_bf16_256_modified", 64),
     ("attention_mma_f16_256_modified", 64),
+    ("reduce_columns_f32", 8),
     ("sample_bf16_any", 24),
     ("sample_f16_any", 16),
     ("scaled_pass_of_f32_bf16", 8),
