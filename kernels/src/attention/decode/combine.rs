@@ -84,7 +84,7 @@ pub(super) unsafe fn combine_row<T: Float + DeviceData, const D: usize, const BL
         let row_of =
             |nth: u32| args.work.block_of(work((next + nth).min(splits - 1))) * ROWS + row % ROWS;
         let batch = Fragment::<_, Batch>::from_fn(|nth| {
-            // The compiler knows which there are.
+            // Rows beyond these are never read, and the compiler drops them.
             if nth >= rows_at_once {
                 return (f32::NEG_INFINITY, [Fragment::filled(0.0); BLOCKS]);
             }
